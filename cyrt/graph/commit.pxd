@@ -105,19 +105,20 @@ cdef void* continued() noexcept
 cdef void continue_operation(void* recorder) noexcept
 # Return a number for a new recording; it is never reused.
 cdef unsigned long long new_epoch() noexcept
-# Launch what was recorded before the call, and raise the error of a launch that is kept.
-cdef int commit(Recorder self) except -1
+# Launch what was recorded before the call, and raise the error of a launch that is kept. `reason`,
+# here and below, tells in traces why the caller asks for it: a text that is never freed.
+cdef int commit(Recorder self, const char* reason) except -1
 # Launch what is recorded unless that has to wait: the next operation, commit or wait then launches
 # it. An error is kept; what a signal handler raises is raised when the call has returned.
-cdef void commit_at_end(Recorder self) noexcept
+cdef void commit_at_end(Recorder self, const char* reason) noexcept
 # Launch what is recorded because its one operation must not be left, and raise the operation's
 # error. What a signal handler raises is raised when the call has returned.
-cdef int commit_now(Recorder self) except -1
+cdef int commit_now(Recorder self, const char* reason) except -1
 # Raise the error of a launch, if one is kept.
 cdef int raise_failure(Recorder self) except -1
 # Commit before an operation. Between two kernels of one operation an error is kept, and only a
 # second signal ends a wait.
-cdef int commit_before(Recorder self) except -1
+cdef int commit_before(Recorder self, const char* reason) except -1
 # Wait, before an operation is recorded, so that its batch can be launched without a wait.
 cdef int make_room(Recorder self) except -1
 # Find the batches that have ended, and drop what was kept for them.

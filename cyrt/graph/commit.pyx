@@ -31,15 +31,14 @@ from cyrt.runtime cimport poison as poisons
 from cyrt.runtime.event cimport Event
 from cyrt.runtime.device cimport contexts, enter, enter_quietly, leave, leave_quietly, verify
 from cyrt.runtime.memory cimport Memory
-from cyrt.runtime.order cimport flush_outside, launching_outside, order_outside
+from cyrt.runtime.order cimport (
+    flush_outside, launch_for_others, launching_outside, order_outside,
+)
 from cyrt.runtime.freed cimport return_held_blocks, return_unsettled_blocks
 from cyrt.runtime.pacing cimport has_room, pace_turn, wait_for_room
 from cyrt.runtime.places cimport abandon_places, begin_places, restart_places
-from cyrt.runtime.seam cimport graph
 from cyrt.runtime.state cimport Block, StreamState
-from cyrt.runtime.stream_state cimport (
-    flush, is_others_thread, legacy_state, link, mark_work, states,
-)
+from cyrt.runtime.stream_state cimport is_others_thread, legacy_state, link, mark_work, states
 from cyrt.runtime.waiting cimport query_event, wait, wait_state
 from cyrt.runtime.submission cimport (
     end_submission, sleep_briefly, try_submission, wait_for_submission, wait_for_turn,
@@ -200,8 +199,7 @@ cdef int flush_homes(Recorder self) except -1:
                 pass
             home = awaited_stream(self, buffer)
             if home != self.state:
-                graph.reason = b"another stream or library uses the memory"
-                flush(home)
+                launch_for_others(home)
                 wait_for_room(home)
     finally:
         if self.flusher == PyThread_get_thread_ident():
@@ -254,41 +252,42 @@ cdef bint has_work(Recorder self) noexcept:
     return num_recorded(self) or self.kept is not None or self.handlers is not None
 
 
-cdef int commit(Recorder self) except -1:
-    launch_recorded(self)
+cdef int commit(Recorder self, const char* reason) except -1:
+    launch_recorded(self, reason)
     return raise_failure(self) if self.state.failed else 0
 
 
-cdef void commit_at_end(Recorder self) noexcept:
+cdef void commit_at_end(Recorder self, const char* reason) noexcept:
     cdef StreamState* state = self.state
     # A batch that uses other libraries' memory may have to wait for other streams.
     if state.capturing or is_others_thread(state) or self.foreign is not None \
             or not may_launch(self):
         return
     try:
-        commit_once(self, state.recording_epoch)
+        commit_once(self, state.recording_epoch, reason)
     except (CudaError, MemoryError):
         pass                # nothing was launched: what launches the recording next raises it again
     except BaseException as error:
         raise_later(error)
 
 
-cdef int commit_now(Recorder self) except -1:
-    launch_surely(self, True)
+cdef int commit_now(Recorder self, const char* reason) except -1:
+    launch_surely(self, True, reason)
     return raise_failure(self) if self.state.failed else 0
 
 
-cdef int commit_before(Recorder self) except -1:
-    return launch_surely(self, False) if cyrt_continued == <void*>self else commit(self)
+cdef int commit_before(Recorder self, const char* reason) except -1:
+    return launch_surely(self, False, reason) if cyrt_continued == <void*>self \
+        else commit(self, reason)
 
 
-cdef int launch_surely(Recorder self, bint recorded) except -1:
+cdef int launch_surely(Recorder self, bint recorded, const char* reason) except -1:
     """Launch what was recorded before the call though a signal comes. A second one ends the wait,
     and is raised at once unless the operation is `recorded`."""
     cdef bint interrupted = False
     while True:
         try:
-            return launch_recorded(self)
+            return launch_recorded(self, reason)
         except (CudaError, MemoryError):
             raise
         except BaseException as error:
@@ -343,7 +342,7 @@ cdef int raise_failure(Recorder self) except -1:
     return check(failure.result, failure.call, self.state.ordinal)
 
 
-cdef int launch_recorded(Recorder self) except -1:
+cdef int launch_recorded(Recorder self, const char* reason) except -1:
     """Launch what was recorded before the call."""
     cdef StreamState* state = self.state
     cdef unsigned long long wanted = state.recording_epoch
@@ -360,7 +359,7 @@ cdef int launch_recorded(Recorder self) except -1:
         if boundaries.note_empty_commit(&self.boundary):
             begin_places(state, self.boundary.round, self.boundary.key, self.boundary.resumes)
     while state.recording_epoch == wanted and has_work(self):
-        commit_once(self, wanted)
+        commit_once(self, wanted, reason)
     if state.submitting:        # another thread launches it, or later work
         wait_for_submission(state)
     return 0
@@ -445,7 +444,7 @@ cdef int abandon(Recorder self) except -1:
     return 0
 
 
-cdef int commit_once(Recorder self, unsigned long long wanted) except -1:
+cdef int commit_once(Recorder self, unsigned long long wanted, const char* reason) except -1:
     """Try to commit once. Return without a launch if anything else changed the recording."""
     cdef StreamState* state = self.state
     cdef Plan plan = None
@@ -477,7 +476,7 @@ cdef int commit_once(Recorder self, unsigned long long wanted) except -1:
         nvtx.push_range(f"cyrt: {nodes} operations", domain="cyrt")
     try:
         if tracing and nodes:
-            traced = begin_tracing(self)
+            traced = begin_tracing(self, reason)
         if nodes and self.graphs and recording.losses == NULL:
             plan = plan_cache.find(state, recording, &self.stats_)
             if plan is None:
@@ -514,10 +513,10 @@ cdef int commit_once(Recorder self, unsigned long long wanted) except -1:
     return 0
 
 
-cdef object begin_tracing(Recorder self):
+cdef object begin_tracing(Recorder self, const char* reason):
     """Tell the tracer that a commit begins, and keep the events that it wants around the batch."""
-    cdef str reason = "" if graph.reason == NULL else graph.reason.decode()
-    cdef object traced = tracer.begin_commit(self, self.state.ordinal, reason, self.timing.begun)
+    cdef object traced = tracer.begin_commit(self, self.state.ordinal, reason.decode(),
+                                             self.timing.begun)
     cdef Event before = traced.before, after = traced.after
     before.recorded = after.recorded = True
     self.timing.launching = 0

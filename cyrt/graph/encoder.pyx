@@ -30,7 +30,6 @@ from cyrt.runtime.integers cimport as_int
 from cyrt.runtime.interop cimport as_buffer
 from cyrt.runtime.memory cimport Memory, copy_memory, fill_memory, live_block
 from cyrt.runtime.outside cimport is_outside
-from cyrt.runtime.seam cimport graph as runtime
 from cyrt.runtime.state cimport READ, WRITE
 from cyrt.runtime.stream cimport Stream, current_state, stream_of, stream_over
 from cyrt.runtime.stream_state cimport refuse_captured
@@ -300,8 +299,7 @@ cdef class CommandEncoder(Recorder):
         checked_buffers(writes, "writes")
         # An error that is kept is raised now: at the block's end, what was captured would be lost.
         while self.state.pending or self.state.submitting or self.state.failed:
-            runtime.reason = b"a capture begins"
-            commit(self)
+            commit(self, b"a capture begins")
         begin_capture(self.state, CU_STREAM_CAPTURE_MODE_RELAXED)
         try:
             yield self.stream
@@ -393,8 +391,7 @@ cdef class CommandEncoder(Recorder):
     def commit(self):
         """Launch what is recorded, if anything."""
         self.own()
-        runtime.reason = b"commit()"
-        commit(self)
+        commit(self, b"commit()")
 
     def synchronize(self):
         """Launch what is recorded and wait until it has ended."""
@@ -505,15 +502,13 @@ def batch():
     cdef CommandEncoder encoder = current_encoder()
     cdef Scope scope
     if num_recorded(encoder):
-        runtime.reason = b"a batch() block begins"
-        commit(encoder)
+        commit(encoder, b"a batch() block begins")
     scope = open_scope(encoder, False)
     try:
         yield encoder
     finally:
         close_scope(scope)
-        runtime.reason = b"the batch() block ends"
-        commit(encoder)
+        commit(encoder, b"the batch() block ends")
 
 
 def concurrent():

@@ -38,7 +38,6 @@ from cyrt.runtime.outside cimport is_outside
 from cyrt.runtime.pacing cimport wait_for_room
 from cyrt.runtime.places cimport abandon_places, begin_places, leave_out
 from cyrt.runtime.poison cimport mark_valid, poison, poisoned
-from cyrt.runtime.seam cimport graph
 from cyrt.runtime.state cimport (
     FOREIGN_MEMORY, OVERWRITE, READ, Access, Block, StreamState,
 )
@@ -112,9 +111,8 @@ cdef bint launch_rest(Recorder self) noexcept:
     # be that of another stream, whose operations had to be launched first: each is raised once.
     while (state.pending or state.submitting or state.failed or self.in_flight) \
             and failures < MOST_FAILURES:
-        graph.reason = b"the encoder ends"
         try:
-            commit(self)
+            commit(self, b"the encoder ends")
             if self.in_flight:
                 wait_state(state)   # objects kept for batches live until these have ended
         except KeyboardInterrupt:
@@ -227,11 +225,11 @@ cdef int cut(Recorder self, const Operation* operation) except -1:
     elif (full or nodes >= self.boundary.min_ops - 1) and (
             boundaries.ends_before(&self.boundary, nodes, full, operation)) and (
             at_limit(self) or not goes_to_limit(self)):
-        graph.reason = b"the batch uses as much memory as CYRT_MAX_MB_PER_GRAPH allows" if full \
-            else b"the batch has the most operations" if nodes >= self.boundary.max_ops \
-            else b"the program's round ends" if self.boundary.period \
-            else b"an operation comes that began an earlier batch"
-        commit_before(self)
+        commit_before(
+            self, b"the batch uses as much memory as CYRT_MAX_MB_PER_GRAPH allows" if full
+            else b"the batch has the most operations" if nodes >= self.boundary.max_ops
+            else b"the program's round ends" if self.boundary.period
+            else b"an operation comes that began an earlier batch")
         begin(self, operation, not left)
     return 0
 
@@ -354,8 +352,8 @@ cdef list make_ready(Recorder self, const Operation* operation, const Use* uses,
         foreign = [None]        # it may use exported memory
     while True:
         if foreign is not None and not is_deferred(self):
-            graph.reason = b"an operation on other libraries' memory comes"
-            commit_before(self)     # earlier nodes may use that memory: a commit puts them first
+            # Earlier nodes may use that memory: a commit puts them first.
+            commit_before(self, b"an operation on other libraries' memory comes")
         else:
             cut(self, operation)
         if continued() != <void*>self and (
@@ -382,18 +380,15 @@ cdef void mark_pending(Recorder self) noexcept:
 cdef int commit_if_complete(Recorder self, list foreign) except -1:
     """Launch the batch if it ends after the operation that was recorded."""
     if foreign is not None and not is_deferred(self):
-        graph.reason = b"other libraries use the memory"
-        return commit_now(self)
+        return commit_now(self, b"other libraries use the memory")
     if num_recorded(self) < self.boundary.complete:
         return 0
     if not at_limit(self) and goes_to_limit(self):
         boundaries.go_to_limit(&self.boundary)
     elif self.boundary.max_ops == 1:
-        graph.reason = b"operations are launched one at a time"
-        return commit_now(self)
+        return commit_now(self, b"operations are launched one at a time")
     else:
-        graph.reason = b"a part of the program's round is complete"
-        commit_at_end(self)
+        commit_at_end(self, b"a part of the program's round is complete")
     return 0
 
 
@@ -502,8 +497,7 @@ cdef int launch_directly(Recorder self, LoadedFunction function, const Geometry*
             order_again(self, uses, num_uses, opaque)
         check_owners(self, uses, num_uses)
         if state.pending:
-            graph.reason = b"a kernel comes that is launched without a graph"
-            commit(self)
+            commit(self, b"a kernel comes that is launched without a graph")
         elif wait_for_room(state) == 0:
             continue
         elif try_submission(state):
@@ -582,8 +576,7 @@ def _end_handler():
                 <Recorder>encoder).state.recording_epoch:
             continue
         try:
-            graph.reason = b"a handler of a batch's end has recorded"
-            flush(<StreamState*><size_t>address)
+            flush(<StreamState*><size_t>address, b"a handler of a batch's end has recorded")
         except Exception as error:      # One device failed: work of the others is still launched.
             failed = failed or error
     if failed is not None:
@@ -593,8 +586,7 @@ def _end_handler():
 def commit_current():
     """Launch what is recorded for this thread's current stream."""
     drop_unreachable()      # also if nothing is recorded
-    graph.reason = b"commit()"
-    flush_current(current_ordinal())
+    flush_current(current_ordinal(), b"commit()")
 
 
 # Its public name; in this file `commit` is that of a Recorder.

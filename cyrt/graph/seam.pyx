@@ -13,8 +13,8 @@ from cyrt.runtime cimport seam
 from cyrt.runtime.state cimport StreamState
 
 
-cdef int commit_stream(StreamState* stream) except -1:
-    return commit(<Recorder>stream.encoder)
+cdef int commit_stream(StreamState* stream, const char* reason) except -1:
+    return commit(<Recorder>stream.encoder, reason)
 
 
 cdef int release_ended_batches_of(StreamState* stream) except -1:

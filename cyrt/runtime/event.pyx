@@ -84,8 +84,7 @@ cdef class Event:
         if target.state.ordinal != self.ordinal:
             raise ValueError(f"the event is of device {self.ordinal}, the stream of device "
                              f"{target.state.ordinal}")
-        graph.reason = b"an event is recorded"
-        flush(target.state)
+        flush(target.state, b"an event is recorded")
         wait_for_room(target.state)
         entered = enter(self.ordinal, self.epoch, b"cuEventRecord")
         with nogil:             # the call blocks while the driver's queue is full
@@ -109,8 +108,7 @@ cdef class Event:
     def _make_wait(self, Stream later not None):
         cdef int entered
         self.live()
-        graph.reason = b"later work waits for an event"
-        flush(later.live())
+        flush(later.live(), b"later work waits for an event")
         wait_for_room(later.state)
         later.state.idle = False
         later.state.links += 1

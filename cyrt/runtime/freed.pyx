@@ -4,7 +4,6 @@
 from cyrt.runtime.blocks cimport put
 from cyrt.runtime.device cimport contexts
 from cyrt.runtime.order cimport is_recorded, order_after_all_uses
-from cyrt.runtime.seam cimport graph
 from cyrt.runtime.state cimport LARGE, UNSETTLED, Block, StreamState
 from cyrt.runtime.stream_state cimport flush
 
@@ -62,18 +61,18 @@ cdef void return_unsettled_blocks(int ordinal) noexcept:
 cdef int launch_uses_of_unsettled(int ordinal, int bin) except -1:
     """Launch these uses: otherwise a loop that drops large blocks would allocate ever more."""
     cdef Block* block = unsettled[ordinal]
+    cdef StreamState* user
     cdef int i
     while block != NULL and block.bin != bin:
         block = block.next_unsettled
     if block == NULL:
         return 0
-    graph.reason = b"freed memory is wanted again"
+    user = block.home
     for i in range(block.num_readers):
         if block.readers[i].pending and not block.readers[i].capturing:
-            flush(block.readers[i])         # other threads may have changed the list: stop here
+            user = block.readers[i]
             break
-    else:
-        if block.home.pending:
-            flush(block.home)
+    if user.pending:
+        flush(user, b"freed memory is wanted again")
     return_unsettled_blocks(ordinal)
     return 0

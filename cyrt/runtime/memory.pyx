@@ -403,8 +403,7 @@ cdef int flush_all() except -1:
     for ordinal in range(MAX_DEVICES):
         state = states[ordinal]
         while state != NULL and not faulted[ordinal]:
-            graph.reason = b"memory that other libraries may use is freed"
-            flush(state)
+            flush(state, b"memory that other libraries may use is freed")
             state = state.next
     return 0
 

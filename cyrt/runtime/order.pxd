@@ -50,6 +50,8 @@ cdef bint[MAX_DEVICES] has_exported_memory
 cdef int order_after(StreamState* later, StreamState* earlier) except -1
 # Make a consumer's stream wait for every use of the block.
 cdef int order_consumer(StreamState* consumer, Block* block) except -1
+# Launch the stream's recording because others use its memory.
+cdef int launch_for_others(StreamState* stream) except -1
 # Return whether the stream's recording, which is not launched yet, uses the block.
 cdef bint is_recorded(const Block* block, const StreamState* stream) noexcept
 # Launch the recordings that use the block.

@@ -11,7 +11,6 @@ from cyrt.runtime.device cimport contexts, enter_quietly, leave, leave_quietly, 
 from cyrt.runtime.outside cimport is_outside
 from cyrt.runtime.pacing cimport has_spare_room, wait_for_room
 from cyrt.runtime.poison cimport mark_valid, refuse_poisoned
-from cyrt.runtime.seam cimport graph
 from cyrt.runtime.state cimport FOREIGN_MEMORY, OVERWRITE, READ, Access, Block, StreamState
 from cyrt.runtime.stream_state cimport (
     flush, last_undeclared, legacy_state, link, mark_work, order_launched, refuse_captured, states,
@@ -31,8 +30,7 @@ cdef StreamState* last_outside[MAX_DEVICES]
 
 
 cdef int launch_for_others(StreamState* stream) except -1:
-    graph.reason = b"another stream or library uses the memory"
-    return flush(stream)
+    return flush(stream, b"another stream or library uses the memory")
 
 
 cdef bint is_recorded(const Block* block, const StreamState* stream) noexcept:
@@ -336,8 +334,7 @@ cdef int look(StreamState* stream, Block* first, Access first_access, Block* sec
     if priority_thread and not again:       # else that thread may wait for this one
         yield_to_priority_thread(stream)
     if stream.pending or stream.failed:
-        graph.reason = b"a copy between host and device, or a fill, comes"
-        flush(stream)
+        flush(stream, b"a copy between host and device, or a fill, comes")
         return 0
     if wait_for_room(stream) == 0:
         return 0

@@ -344,8 +344,7 @@ cdef int flush_recorded(int ordinal) except -1:
     cdef StreamState* state = states[ordinal]
     while state != NULL:
         if not state.capturing:
-            graph.reason = b"free memory is returned to the driver"
-            flush(state)
+            flush(state, b"free memory is returned to the driver")
         state = state.next
     return 0
 

@@ -7,11 +7,8 @@ from cyrt.driver.cuda cimport CUdeviceptr
 from cyrt.runtime.state cimport Access, Block, StreamState
 
 cdef struct GraphCalls:
-    # Why the next commit is made, for traces; who is about to ask for one sets it. A thread that
-    # commits meanwhile may take another's.
-    const char* reason
     # Launch the work that this or another thread recorded for the stream before the call.
-    int (*commit)(StreamState* stream) except -1
+    int (*commit)(StreamState* stream, const char* reason) except -1
     # Drop the objects that were kept for batches of the stream that have ended, or of any stream.
     int (*release_ended_batches)(StreamState* stream) except -1
     int (*release_all_ended)() except -1

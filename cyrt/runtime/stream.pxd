@@ -21,7 +21,7 @@ cdef Stream current_stream(int ordinal)
 # Return an idle state of that priority, or a new one, with one more user.
 cdef StreamState* acquire_state(int ordinal, int priority) except NULL
 # Launch what is recorded for this thread's current stream, if the thread has one.
-cdef int flush_current(int ordinal) except -1
+cdef int flush_current(int ordinal, const char* reason) except -1
 # Report an error that no caller can catch to sys.unraisablehook.
 cdef void report_unraisable(error) noexcept
 # Return a Stream object of the state.

@@ -84,10 +84,10 @@ cdef StreamState* current_state(int ordinal) except NULL:
     return current_stream(ordinal).state
 
 
-cdef int flush_current(int ordinal) except -1:
+cdef int flush_current(int ordinal, const char* reason) except -1:
     cdef void* found = cyrt_get_stream(ordinal)
     if found != NULL and (<Stream>found).state.epoch == contexts[ordinal].epoch:
-        return flush((<Stream>found).state)
+        return flush((<Stream>found).state, reason)
     return 0
 
 cdef StreamState* acquire_state(int ordinal, int priority) except NULL:
@@ -196,9 +196,8 @@ cdef void flush_quietly(StreamState* state) noexcept:
     """Launch what is recorded where no caller can catch an error. After one it stays recorded."""
     if process != READY or faulted[state.ordinal] or state.epoch != contexts[state.ordinal].epoch:
         return              # the next use of the device raises the error
-    graph.reason = b"the stream or its thread ends"
     try:
-        flush(state)
+        flush(state, b"the stream or its thread ends")
     except KeyboardInterrupt:
         PyErr_SetInterrupt()        # interrupts the code that runs next instead
     except BaseException as error:
@@ -322,8 +321,7 @@ cdef class Stream:
         """The ``CUstream``, as an int."""
         self.live().has_exported_handle = True
         self.state.idle = False
-        graph.reason = b"the stream's handle is handed out"
-        flush(self.state)
+        flush(self.state, b"the stream's handle is handed out")
         return <size_t>self.state.handle
 
     @property
@@ -347,8 +345,7 @@ cdef class Stream:
         cdef CUresult result
         cdef int entered
         refuse_captured(state)
-        graph.reason = b"the program asks whether the stream is done"
-        flush(state)
+        flush(state, b"the program asks whether the stream is done")
         entered = enter(state.ordinal, state.epoch, b"cuStreamQuery")
         result = cu.cuStreamQuery(state.handle)
         if result == CUDA_ERROR_NOT_READY:
@@ -409,8 +406,7 @@ cdef class Stream:
                 break
         else:
             mine.set(ordinal, stream)
-        graph.reason = b"the stream's block ends"
-        flush(self.state)
+        flush(self.state, b"the stream's block ends")
 
     def __eq__(self, other):
         if isinstance(other, Stream):

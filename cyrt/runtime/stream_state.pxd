@@ -10,12 +10,13 @@ from cyrt.driver.table cimport MAX_DEVICES
 from cyrt.runtime.state cimport StreamState
 
 # Launch all work that was recorded before the call, wait for a launch that another thread has
-# begun, and raise the error of a launch that is kept. Other threads may run in between.
-cdef inline int flush(StreamState* stream) except -1:
+# begun, and raise the error of a launch that is kept. Other threads may run in between. `reason`,
+# a text that is never freed, tells in traces why the caller asks for it.
+cdef inline int flush(StreamState* stream, const char* reason) except -1:
     if stream.pending or stream.submitting or stream.wants_commits or stream.failed:
-        return flush_pending(stream)
+        return flush_pending(stream, reason)
     return 0
-cdef int flush_pending(StreamState* stream) except -1
+cdef int flush_pending(StreamState* stream, const char* reason) except -1
 
 # A linked list of the states of each device.
 cdef StreamState* states[MAX_DEVICES]

@@ -109,9 +109,9 @@ cdef bint is_others_thread(const StreamState* stream) noexcept:
     return stream.thread != 0 and stream.thread != cyrt_thread_number()
 
 
-cdef int flush_pending(StreamState* stream) except -1:
+cdef int flush_pending(StreamState* stream, const char* reason) except -1:
     if stream.encoder != NULL:
-        return graph.commit(stream)
+        return graph.commit(stream, reason)
     return wait_for_submission(stream)
 
 

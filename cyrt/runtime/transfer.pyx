@@ -221,8 +221,7 @@ cdef int prepare(StreamState* stream, Staging* staging) except -1:
     for i in range(CHUNKS):
         wait(stream.ordinal, stream.epoch, query_event, staging.passed[i], b"cuEventQuery")
     refuse_captured(stream)
-    graph.reason = b"a copy between host and device comes"
-    flush(stream)
+    flush(stream, b"a copy between host and device comes")
     verify(stream.ordinal, stream.epoch, b"cuMemcpyAsync")
     return order_after(staging.own, stream)
 

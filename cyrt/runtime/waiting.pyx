@@ -37,6 +37,7 @@ cdef extern from *:
 
 cdef double SPIN = 0.002        # seconds of polling before a wait begins to sleep
 cdef double SLICE = 0.02        # seconds between checks for signals
+cdef const char* AWAITED = b"the host waits for results"
 
 
 cdef CUresult poll(Query query, void* handle, double* begin) noexcept:
@@ -138,8 +139,7 @@ cdef int wait_by_event(StreamState* state) except -1:
 cdef int wait_state(StreamState* state) except -1:
     cdef unsigned long long before
     refuse_captured(state)
-    graph.reason = b"the host waits for results"
-    flush(state)
+    flush(state, AWAITED)
     before = submission_count(state)
     if is_others_thread(state):
         wait_event(state, state.last_work)
@@ -189,8 +189,7 @@ cdef int wait_for_own_work(StreamState* state) except -1:
         return wait_event(state, state.marker)
     if state.owned:
         return 0 if state.idle and not state.failed else wait_state(state)
-    graph.reason = b"the host waits for results"
-    flush(state)                # another library's stream: wait for cyrt's work only
+    flush(state, AWAITED)       # another library's stream: wait for cyrt's work only
     return wait_event(state, state.last_work)
 
 
@@ -228,8 +227,7 @@ def drain(double seconds):
             while state != NULL:
                 try:
                     if wait_until(state, end):      # else its queue may be full: a launch may block
-                        graph.reason = b"everything is launched and waited for"
-                        flush(state)
+                        flush(state, b"everything is launched and waited for")
                     else:
                         idle = False
                 except Exception as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import shutil
@@ -89,6 +90,42 @@ def test_the_reason_for_a_commit(way, tmp_path):
         x += 1
         ask(x)
     assert events_of(file, name="commit")[0]["args"]["reason"] == reason
+
+
+def test_the_reason_for_a_commit_that_orders_other_streams(tmp_path):
+    """First it launches what other streams have recorded for the same memory."""
+    file = tmp_path / "out.json"
+    x = cyrt.ones(1000)
+    assert x.buffer.ptr
+    with cyrt.trace(file), cyrt.batch():
+        x += 1
+    (commit,) = events_of(file, name="commit")
+    assert commit["args"]["reason"] == "the batch() block ends"
+
+
+def test_a_commit_inside_another_has_a_reason_of_its_own(tmp_path, replaced):
+    """Other threads, handlers and finalizers may commit while a commit waits."""
+    file = tmp_path / "out.json"
+    x, y, other, inside = cyrt.ones(10), cyrt.ones(10), cyrt.Stream(), []
+    cyrt.synchronize()
+
+    def create(original, event, flags):
+        if not inside:
+            inside.append(True)
+            with other:
+                cyrt.add(y, 1, out=y)
+        return original(event, flags)
+
+    with cyrt.trace(file), cyrt.CommandEncoder() as encoder, encoder.stream:
+        x *= 2
+        x += 1
+        replaced("cuEventCreate", [ctypes.c_void_p, ctypes.c_uint], create)
+        encoder.commit()  # creates the event after its first batch
+    found = [each["args"] for each in events_of(file, name="commit")]
+    assert {each["operations"]: each["reason"] for each in found} == {
+        1: "the stream's block ends",
+        2: "commit()",
+    }
 
 
 def test_the_reason_at_a_limit(tmp_path):
