@@ -117,11 +117,6 @@ SETTINGS: dict[str, Setting] = {
     "CYRT_GRAPH_CACHE_BYTES": Setting(
         _size, 256 << 20, "bytes of host and device memory in kept graphs, at most"
     ),
-    "CYRT_GRAPH_UPDATE": Setting(
-        _choice("node", "exec", "none"),
-        "node",
-        "how a kept graph is made equal to a batch: node by node, by a whole update, or anew",
-    ),
     "CYRT_REPLAY": Setting(
         _choice("1", "0", "verify"),
         "1",

@@ -93,7 +93,5 @@ cdef void** pointer_room(Recording* recording) noexcept nogil
 # room for the parameters' pointers, from `pointer_room`.
 cdef CUresult replace(Executable* target, Recording* recording, int first,
                       void** pointers) noexcept
-# Make the exec equal to the recording by a new graph and cuGraphExecUpdate.
-cdef CUresult update(Executable* target, Recording* recording) noexcept
 cdef CUresult launch(Executable* target) noexcept
 cdef void destroy(Executable* target) noexcept

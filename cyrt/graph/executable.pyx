@@ -268,7 +268,8 @@ cdef bint instantiate(Executable* target, StreamState* stream, Recording* record
         if target.geometry == NULL or target.blob == NULL:
             outcome.result = CUDA_ERROR_OUT_OF_MEMORY
         else:
-            hold(target, recording)
+            memcpy(target.geometry, recording.geometry, count * sizeof(Geometry))
+            memcpy(target.blob, recording.blob, recording.blob_bytes)
     if outcome.result == CUDA_SUCCESS:
         outcome.call = b"cuGraphInstantiateWithFlags"
         with nogil:
@@ -284,14 +285,9 @@ cdef bint instantiate(Executable* target, StreamState* stream, Recording* record
     return True
 
 
-cdef void hold(Executable* target, Recording* recording) noexcept:
-    """Store the parameters and geometry that the exec runs now."""
-    memcpy(target.geometry, recording.geometry, target.num_nodes * sizeof(Geometry))
-    memcpy(target.blob, recording.blob, target.blob_bytes)
-
-
 cdef void hold_node(Executable* target, const Recording* recording, int i) noexcept:
-    """The same for one node. The bytes between parameters are zero and stay so."""
+    """Store the parameters and geometry that the node runs now. The bytes between parameters are
+    zero and stay so."""
     cdef const Node* node = &recording.nodes[i]
     target.geometry[i] = recording.geometry[i]
     memcpy(target.blob + node.params, recording.blob + node.params, node.param_bytes)
@@ -411,25 +407,6 @@ cdef CUresult replace(Executable* target, Recording* recording, int first,
             result = set_node(target, i, recording, first + i, pointers, context)
             if result != CUDA_SUCCESS:
                 break
-    leave_quietly(entered)
-    return result
-
-
-cdef CUresult update(Executable* target, Recording* recording) noexcept:
-    cdef Executable fresh
-    cdef CUgraphExecUpdateResultInfo info
-    cdef const char* call
-    cdef CUcontext context = contexts[target.stream.ordinal].handle
-    cdef CUresult result
-    cdef int entered = enter_quietly(target.stream.ordinal, target.stream.epoch)
-    with nogil:
-        result = build(&fresh, target.stream, recording, 0, target.num_nodes, False, context,
-                       &call)
-        if result == CUDA_SUCCESS:
-            result = cu.cuGraphExecUpdate(target.exec, fresh.graph, &info)
-    if result == CUDA_SUCCESS:
-        hold(target, recording)
-    destroy(&fresh)
     leave_quietly(entered)
     return result
 

@@ -68,6 +68,4 @@ cdef Plan new_plan(StreamState* stream, Recording* recording)
 cdef bint has_topology(Plan plan, const Recording* recording) noexcept
 
 cdef unsigned long long clock       # launches so far: it tells which exec was used longest ago
-cdef bint by_node
-cdef size_t most_bytes
-cdef int read_settings() except -1
+cdef size_t most_bytes              # CYRT_GRAPH_CACHE_BYTES, which plan_cache reads

@@ -3,7 +3,6 @@
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcmp, memcpy, memset
 
-from cyrt import settings
 from cyrt.driver.cuda cimport *
 from cyrt.graph cimport chain, executable as executables
 from cyrt.graph.executable cimport Contents, Executable, Execs, Outcome, SAMPLES
@@ -20,16 +19,7 @@ cdef enum:
     NEVER = SAMPLES + 1
 
 cdef unsigned long long clock = 0
-cdef bint by_node, by_update    # whether CYRT_GRAPH_UPDATE is "node", or "exec"
-cdef size_t most_bytes = 0      # CYRT_GRAPH_CACHE_BYTES
-
-
-cdef int read_settings() except -1:
-    global by_node, by_update, most_bytes
-    strategy = settings.get("CYRT_GRAPH_UPDATE")
-    by_node, by_update = strategy == "node", strategy == "exec"
-    most_bytes = settings.get("CYRT_GRAPH_CACHE_BYTES")
-    return 0
+cdef size_t most_bytes = 0
 
 
 cdef bint has_topology(Plan plan, const Recording* recording) noexcept:
@@ -354,15 +344,10 @@ cdef bint takes_turns(Plan plan, const Executable* target, const Recording* reco
 
 cdef Executable* patched_variant(Plan plan, Executable* target, Recording* recording,
                                  PlanStats* stats, Outcome* outcome) noexcept:
-    """Patch the exec to equal the recording; replace it by a new one if the driver refuses."""
-    cdef bint laid = False
+    """Patch the flagged nodes, those that differ; replace the exec by a new one if the driver
+    refuses."""
     cdef int i
-    if by_update:
-        laid = executables.update(target, recording) == CUDA_SUCCESS
-        memset(plan.patched_, laid, plan.num_nodes)
-    elif by_node:               # the nodes that differ are flagged already
-        laid = executables.patch(target, recording, plan.patched_) == CUDA_SUCCESS
-    if not laid:
+    if executables.patch(target, recording, plan.patched_) != CUDA_SUCCESS:
         drop_variant(plan, target)
         return add_variant(plan, recording, stats, outcome)
     plan.patching = True
@@ -395,8 +380,8 @@ cdef Executable* find_or_patch_exec(Plan plan, Recording* recording, PlanStats* 
         or (geometry_known and alike == NULL)
     if alike == NULL:
         alike = least_recently_used(plan)
-    if plan.num_variants == 0 or (by_node and (
-            (again and has_room(plan)) or takes_turns(plan, alike, recording))):
+    if plan.num_variants == 0 or (again and has_room(plan)) \
+            or takes_turns(plan, alike, recording):
         target = add_variant(plan, recording, stats, outcome)
     else:
         target = patched_variant(plan, alike, recording, stats, outcome)

@@ -4,12 +4,10 @@ import warnings
 
 from cyrt import settings
 from cyrt.driver.cuda cimport CUDA_SUCCESS, CUresult
-from cyrt.graph cimport chain, executable as executables
+from cyrt.graph cimport chain, executable as executables, plan as plans
 from cyrt.graph.chain cimport Chains
 from cyrt.graph.executable cimport Execs, held_bytes
-from cyrt.graph.plan cimport (
-    Plan, PlanStats, by_node, clock, has_topology, most_bytes, new_plan, read_settings,
-)
+from cyrt.graph.plan cimport Plan, PlanStats, clock, has_topology, most_bytes, new_plan
 from cyrt.graph.recording cimport Recording
 from cyrt.runtime.ending cimport destroy_unused, destroy_when_idle
 from cyrt.runtime.module cimport Code, num_dropped
@@ -51,9 +49,9 @@ def list_plans():
 
 cdef int read_cache_settings() except -1:
     global most_plans, chains
-    read_settings()
+    plans.most_bytes = settings.get("CYRT_GRAPH_CACHE_BYTES")
     # A chain orders more nodes than the edges do. CYRT_CHECK has to see the order of the edges.
-    chains = by_node and not settings.get("CYRT_CHECK")
+    chains = not settings.get("CYRT_CHECK")
     most_plans = settings.get("CYRT_GRAPH_CACHE_SIZE")
     return 0
 

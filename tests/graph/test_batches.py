@@ -18,9 +18,6 @@ pytestmark = pytest.mark.skipif(
     "not __import__('cyrt').settings.get('CYRT_GRAPHS')",
     reason="counts batches; CYRT_GRAPHS=0 has none",
 )
-by_node = pytest.mark.skipif(
-    settings.get("CYRT_GRAPH_UPDATE") != "node", reason="counts what is patched, node by node"
-)
 
 SOURCE = r"""
 extern "C" __global__ void next(int* x, int a, int b, int c) {
@@ -95,7 +92,6 @@ def test_a_batch_touches_no_more_than_its_limit(module):
     encoder.close()
 
 
-@by_node
 def test_a_loop_over_many_buffers_patches_nothing(module):
     cells = Cells(cyrt.CommandEncoder(max_ops=16), module["next"], 23)
 
@@ -113,7 +109,6 @@ def test_a_loop_over_many_buffers_patches_nothing(module):
 # --- plans ---
 
 
-@by_node
 def test_a_plan_has_a_graph_for_each_set_of_addresses(module):
     """Addresses that were never launched are patched; those that come again have a graph."""
     cells = Cells(cyrt.CommandEncoder(), module["next"], 41)
@@ -141,7 +136,6 @@ def test_a_plan_has_a_graph_for_each_set_of_addresses(module):
     cells.check()
 
 
-@by_node
 def test_a_small_cache_has_room_for_eight_graphs_of_a_plan(python):
     """More than that, and less than half of the cache."""
     done = python(
@@ -176,7 +170,6 @@ def test_a_small_cache_has_room_for_eight_graphs_of_a_plan(python):
     assert done.returncode == 0, done.stderr
 
 
-@by_node
 def test_sizes_that_return_have_a_graph_each(module):
     """Patching a grid is dear: a graph of equal geometry is patched first."""
     cells = Cells(cyrt.CommandEncoder(), module["next"], 2)
@@ -198,7 +191,6 @@ def test_sizes_that_return_have_a_graph_each(module):
     cells.check()
 
 
-@by_node
 def test_no_grid_is_patched_where_a_graph_has_it(module, replaced):
     """In an order that does not make the graph used longest ago the right one."""
     cells = Cells(cyrt.CommandEncoder(), module["next"], 1)
@@ -236,7 +228,6 @@ def test_a_run_of_equal_operations_is_not_cut(module):
     cells.check()
 
 
-@by_node
 def test_only_what_differs_is_patched(module):
     cells = Cells(cyrt.CommandEncoder(), module["next"], 2)
 
@@ -257,7 +248,6 @@ def test_only_what_differs_is_patched(module):
     cells.check()
 
 
-@by_node
 def test_what_lies_between_parameters_is_no_difference(module):
     """Batches of other shapes leave their bytes where the next recording's padding is."""
     cells = Cells(cyrt.CommandEncoder(), module["next"], 1)
@@ -564,7 +554,6 @@ def test_another_threads_block_changes_no_boundary(program):
     program.check()
 
 
-@by_node
 @needs_rounds
 @pytest.mark.parametrize("length", [100, 128, 250, 700])
 def test_a_program_of_blocks_settles(pooled, batched, length):

@@ -358,9 +358,6 @@ def test_results_are_those_of_late_weights(setting, streams):
 
 
 @pytest.mark.usefixtures("pooled")
-@pytest.mark.skipif(
-    settings.get("CYRT_GRAPH_UPDATE") != "node", reason="counts what is patched, node by node"
-)
 @pytest.mark.parametrize("max_ops", [8, 24, 128])
 def test_a_steady_loop_patches_nothing(max_ops, streams):
     """Whether weights come early depends on where the batch is cut, which comes to be the same in

@@ -61,16 +61,15 @@ print(*(taken() - before), {k: v for k, v in cyrt.current_encoder().stats().item
 
 
 @pytest.mark.parametrize(
-    ("body", "update", "slack"),
+    ("body", "slack"),
     [
-        ("batches(3000); before = taken(); batches({batches})", "node", 0),
-        ("addresses(500); before = taken(); addresses({batches} // 5)", "node", 0),
-        ("addresses(500); before = taken(); addresses({batches} // 5)", "exec", 0),
-        ("topologies(0, {warm}); before = taken(); topologies({warm}, {topologies})", "node", 512),
+        ("batches(3000); before = taken(); batches({batches})", 0),
+        ("addresses(500); before = taken(); addresses({batches} // 5)", 0),
+        ("topologies(0, {warm}); before = taken(); topologies({warm}, {topologies})", 512),
     ],
-    ids=["batches", "addresses by node", "addresses by exec", "topologies"],
+    ids=["batches", "addresses", "topologies"],
 )
-def test_memory_stays_flat(python, emulated, body, update, slack):
+def test_memory_stays_flat(python, emulated, body, slack):
     """`slack`: bytes a topology that the tables of handles may grow for a while."""
     if not emulated and "PYTEST_XDIST_WORKER" in os.environ:
         pytest.skip("other test processes use the GPU's memory: without -n")
@@ -84,7 +83,6 @@ def test_memory_stays_flat(python, emulated, body, update, slack):
         PROGRAM.replace("BODY", body.format(**numbers)),
         timeout=3600,
         CYRT_GRAPH_CACHE_SIZE=str(kept),
-        CYRT_GRAPH_UPDATE=update,
     )
     assert done.returncode == 0, done.stderr
     print(done.stdout)

@@ -268,8 +268,6 @@ def test_random_program(kernels, encoders, program):
         {"CYRT_POOL": "0"},
         {"CYRT_CHECK": "1"},
         {"CYRT_LAUNCH_BLOCKING": "1"},
-        {"CYRT_GRAPH_UPDATE": "exec"},
-        {"CYRT_GRAPH_UPDATE": "none"},
     ],
     ids=lambda s: "=".join(*s.items()),
 )

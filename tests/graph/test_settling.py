@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import cyrt
-from cyrt import settings
 from cyrt.bench.rounds.adam import Adam
 from cyrt.bench.rounds.k_means import KMeans
 from cyrt.bench.rounds.keeping import Keeping
@@ -19,12 +18,7 @@ from cyrt.bench.rounds.stencil import Stencil
 from cyrt.bench.rounds.transformer import Decoding
 from cyrt.bench.settling import settle
 
-pytestmark = [
-    pytest.mark.usefixtures("pooled", "batched"),
-    pytest.mark.skipif(
-        settings.get("CYRT_GRAPH_UPDATE") != "node", reason="counts what is patched, node by node"
-    ),
-]
+pytestmark = pytest.mark.usefixtures("pooled", "batched")
 both = pytest.mark.parametrize("commit", [True, False], ids=["a commit a round", "no commit"])
 
 

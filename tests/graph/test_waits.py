@@ -23,9 +23,6 @@ MAX_OPS = 128
 pytestmark = [
     pytest.mark.usefixtures("pooled", "batched"),
     pytest.mark.skipif(
-        settings.get("CYRT_GRAPH_UPDATE") != "node", reason="counts what is patched, node by node"
-    ),
-    pytest.mark.skipif(
         settings.get("CYRT_MAX_OPS_PER_GRAPH") != MAX_OPS, reason="expects batches of 128"
     ),
 ]
