@@ -392,21 +392,6 @@ cdef int commit_if_complete(Recorder self, list foreign) except -1:
     return 0
 
 
-cdef int replay(Recorder self, const Operation* operation, const Use* uses,
-                int num_uses) except -1:
-    """Return whether the operation was replayed instead of recorded."""
-    cdef StreamState* state = self.state
-    if poisoned or state.grouping or self.joined:
-        return False
-    if self.replay.script != NULL:
-        hazards.prepare(uses, num_uses, state, &self.bytes)
-        return replays.play(&self.replay, state, operation, uses, num_uses, &self.num_early_loads)
-    if self.replay.scripts == NULL or self.recording.num_nodes:
-        return False
-    hazards.prepare(uses, num_uses, state, &self.bytes)
-    return replays.begin(&self.replay, state, operation, uses, num_uses, &self.num_early_loads)
-
-
 cdef int add_node(Recorder self, const Operation* operation, Use* uses, int num_uses,
                   list foreign, bint alone) except -1:
     """Append the operation to the recording, and return its node. `alone`: it is ordered against
@@ -441,14 +426,38 @@ cdef int add_node(Recorder self, const Operation* operation, Use* uses, int num_
     return node
 
 
-cdef int record(Recorder self, const Operation* operation, Use* uses, int num_uses,
-                list foreign, bint opaque) except -1:
+cdef inline bint is_quiet(Recorder self) noexcept:
+    """Return whether nothing but the recording itself matters to the next operation."""
+    cdef StreamState* state = self.state
+    return not (poisoned or priority_thread or state.behind or state.failed or state.capturing
+                or state.grouping or self.joined) and self.bytes < self.max_bytes
+
+
+cdef int replay_or_add(Recorder self, const Operation* operation, Use* uses, int num_uses,
+                       list foreign, bint opaque) except -1:
+    """Replay or append the operation, which is ordered, and return its node. `opaque`: it is
+    ordered against all others."""
+    cdef bint replaying = self.replay.script != NULL
+    if foreign is None and not (opaque or poisoned or self.state.grouping or self.joined) and (
+            replaying or (self.replay.scripts != NULL and self.recording.num_nodes == 0)):
+        hazards.prepare(uses, num_uses, self.state, &self.bytes)
+        if replays.play(&self.replay, self.state, operation, uses, num_uses, True, &self.bytes,
+                        &self.num_early_loads) if replaying \
+                else replays.begin(&self.replay, self.state, operation, uses, num_uses,
+                                   &self.bytes, &self.num_early_loads):
+            return self.replay.played - 1
+    return add_node(self, operation, uses, num_uses, foreign, opaque)
+
+
+cdef int order_and_add(Recorder self, const Operation* operation, Use* uses, int num_uses,
+                       list foreign, bint opaque) except -1:
+    """Order the operation, replay or append it, and return its node."""
     cdef StreamState* state = self.state
     cdef Block* block
-    cdef int i, node = num_recorded(self)
+    cdef int i, nodes = num_recorded(self)
     # Most operations change only their own recording.
     cdef bint ready = not (opaque or priority_thread or state.behind or foreign is not None
-                           or node == 0 or node >= self.boundary.min_ops - 1
+                           or nodes == 0 or nodes >= self.boundary.min_ops - 1
                            or self.bytes >= self.max_bytes)
     if state.failed and continued() != <void*>self:
         raise_failure(self)
@@ -464,10 +473,19 @@ cdef int record(Recorder self, const Operation* operation, Use* uses, int num_us
         if state.capturing:
             refuse_captured(state)
     # From here on no other thread and no finalizer can commit.
-    if foreign is None and not opaque and replay(self, operation, uses, num_uses):
-        node = self.replay.played - 1
-    else:
-        node = add_node(self, operation, uses, num_uses, foreign, opaque)
+    return replay_or_add(self, operation, uses, num_uses, foreign, opaque)
+
+
+cdef int record(Recorder self, const Operation* operation, Use* uses, int num_uses,
+                list foreign, bint opaque) except -1:
+    cdef int node = self.replay.played
+    if node == 0 or node >= self.boundary.min_ops - 1 or foreign is not None or opaque \
+            or not is_quiet(self) or verify(
+                self.state.ordinal, self.state.epoch, b"cuLaunchKernel") < 0 \
+            or not replays.play(
+                &self.replay, self.state, operation, uses, num_uses, False, &self.bytes,
+                &self.num_early_loads):
+        node = order_and_add(self, operation, uses, num_uses, foreign, opaque)
     if self.boundary.expected != NULL and operation.function != self.boundary.expected[node] \
             and boundaries.note_other(&self.boundary, node):
         leave_out_results(self, uses, num_uses)

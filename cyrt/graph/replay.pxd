@@ -18,8 +18,11 @@
 #   that differs, or one behind the last node, a commit before the last node, or a free block of
 #   memory that is split or joined. Then the nodes replayed so far are the recording.
 
-from cyrt.graph.recording cimport Operation, Recording, Use
-from cyrt.runtime.state cimport StreamState
+from cpython.ref cimport Py_INCREF
+from libc.string cimport memcmp, memcpy
+
+from cyrt.graph.recording cimport CLUSTER, Node, Operation, Recording, Use, use_end
+from cyrt.runtime.state cimport Block, StreamState
 
 cdef enum:
     MOST_SCRIPTS = 64       # scripts that a recorder keeps
@@ -35,13 +38,79 @@ cdef struct Replay:
     unsigned long long clock        # number of scripts that were launched
     unsigned long long operations   # number of operations that were replayed and launched
 
-# Return whether the operation is the next one of the script that is replayed, and if so store that.
-# `hazards.prepare` was called for the uses. `early_loads` counts those that may load early.
-cdef bint play(Replay* replay, const StreamState* stream, const Operation* operation,
-               const Use* uses, int num_uses, unsigned long long* early_loads) noexcept
-# Begin to replay a script that begins with the operation. Return whether there is one.
-cdef bint begin(Replay* replay, const StreamState* stream, const Operation* operation,
-                const Use* uses, int num_uses, unsigned long long* early_loads) noexcept
+cdef inline bint is_same_node(const Recording* script, int index, const Operation* operation,
+                              const Use* uses, int num_uses) noexcept:
+    """Return whether the operation, if it were recorded, would have the node's topology."""
+    cdef const Node* node = &script.nodes[index]
+    cdef const Use* own = script.uses + node.first_use
+    cdef int i
+    if node.serial != operation.serial or node.kind != operation.kind \
+            or node.flags != operation.flags or node.layout != operation.layout \
+            or node.param_bytes != operation.param_bytes \
+            or use_end(script, index) - node.first_use != num_uses:
+        return False
+    for i in range(num_uses):
+        if own[i].block != uses[i].block or own[i].access != uses[i].access:
+            return False
+    return not node.flags & CLUSTER or memcmp(node.cluster, operation.cluster,
+                                              sizeof(node.cluster)) == 0
+
+# Return whether a node that could load early may do so again: what the recording decides is the
+# same (see early).
+cdef bint may_load_early_again(const StreamState* stream, const Operation* operation,
+                               const Use* uses) noexcept
+
+cdef inline bint play(Replay* replay, StreamState* stream, const Operation* operation,
+                      const Use* uses, int num_uses, bint ordered, size_t* bytes,
+                      unsigned long long* early_loads) noexcept:
+    """Return whether the operation is the next one of the script, and if so store that. `ordered`:
+    it is ordered after other streams' work, and `hazards.prepare` was called for its uses. Add the
+    sizes of blocks that the recording did not use to `bytes`, and to `early_loads` whether the
+    operation may load before it waits."""
+    cdef Recording* script = replay.script
+    cdef int i, index = replay.played
+    cdef const Node* node = &script.nodes[index]
+    cdef Use* own
+    cdef Block* block
+    cdef unsigned int* early = NULL
+    if index == script.num_nodes or not is_same_node(script, index, operation, uses, num_uses):
+        return False
+    for i in range(num_uses):
+        block = uses[i].block
+        if block.hazard.stream != stream or not (
+                ordered or (block.home == stream and block.num_readers == 0)):
+            return False
+    if operation.early != NULL:
+        early = <unsigned int*>(script.blob + node.params + operation.early.word)
+        if early[0] == 0:
+            early = NULL
+        elif not may_load_early_again(stream, operation, uses):
+            return False
+    own = script.uses + node.first_use
+    for i in range(num_uses):
+        block = uses[i].block
+        own[i].generation = block.generation
+        if block.hazard.epoch != stream.recording_epoch:
+            block.hazard.epoch = stream.recording_epoch
+            block.hazard.writer = -1
+            block.hazard.num_readers = 0
+            bytes[0] += block.size
+    memcpy(script.blob + node.params, operation.params, operation.param_bytes)
+    if early != NULL:
+        early[0] = 1
+        early_loads[0] += 1
+    if operation.geometry != NULL:
+        script.geometry[index] = operation.geometry[0]
+    script.owners[index] = operation.owner
+    if operation.owner != NULL:
+        Py_INCREF(<object>operation.owner)
+    replay.played = index + 1
+    return True
+
+# Begin to replay a script that begins with the operation, which is ordered. Return whether there
+# is one.
+cdef bint begin(Replay* replay, StreamState* stream, const Operation* operation, const Use* uses,
+                int num_uses, size_t* bytes, unsigned long long* early_loads) noexcept
 # Stop replaying, and return the recording of the operations that were replayed. Set `joined` if
 # there is no memory for their hazards: the next operation then waits for all of them.
 cdef Recording* stop(Replay* replay, const StreamState* stream, bint* joined) noexcept

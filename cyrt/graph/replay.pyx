@@ -1,44 +1,16 @@
 # C-level functions only: see replay.pxd.
 """Replay: operations that are compared with those of an earlier batch instead of being recorded."""
 
-from cpython.ref cimport Py_INCREF
 from libc.string cimport memcmp, memcpy
 
 from cyrt.graph cimport hazards, recording as recordings
-from cyrt.graph.recording cimport (
-    CLUSTER, Edge, Geometry, Node, Operation, Recording, Use, edge_end, use_end,
-)
+from cyrt.graph.recording cimport Edge, Geometry, Node, Operation, Recording, Use, use_end
 from cyrt.runtime.blocks cimport hazard_in
 from cyrt.runtime.state cimport DEVICE_MEMORY, Block, Hazard, StreamState
 
 
-cdef inline bint is_same_node(const Recording* script, int index, const Operation* operation,
-                              const Use* uses, int num_uses) noexcept:
-    """Return whether the operation, if it were recorded, would have the node's topology."""
-    cdef const Node* node = &script.nodes[index]
-    cdef const Use* own = script.uses + node.first_use
-    cdef int i
-    if node.serial != operation.serial or node.kind != operation.kind \
-            or node.flags != operation.flags or node.layout != operation.layout \
-            or node.param_bytes != operation.param_bytes \
-            or use_end(script, index) - node.first_use != num_uses:
-        return False
-    for i in range(num_uses):
-        if own[i].block != uses[i].block or own[i].access != uses[i].access:
-            return False
-    return not node.flags & CLUSTER or memcmp(node.cluster, operation.cluster,
-                                              sizeof(node.cluster)) == 0
-
-
-cdef inline unsigned int* early_word(Recording* script, int index,
-                                     const Operation* operation) noexcept:
-    return <unsigned int*>(script.blob + script.nodes[index].params + operation.early.word)
-
-
-cdef bint may_still_load_early(const StreamState* stream, const Operation* operation,
+cdef bint may_load_early_again(const StreamState* stream, const Operation* operation,
                                const Use* uses) noexcept:
-    """Return whether a node that could load early may do so again: what the recording decides is
-    the same (see early)."""
     cdef const Block* block
     cdef int i
     if stream.has_exported_handle:
@@ -50,36 +22,8 @@ cdef bint may_still_load_early(const StreamState* stream, const Operation* opera
     return True
 
 
-cdef bint play(Replay* replay, const StreamState* stream, const Operation* operation,
-               const Use* uses, int num_uses, unsigned long long* early_loads) noexcept:
-    cdef Recording* script = replay.script
-    cdef int i, index = replay.played
-    cdef const Node* node = &script.nodes[index]
-    cdef Use* own
-    cdef bint early
-    if index == script.num_nodes or not is_same_node(script, index, operation, uses, num_uses):
-        return False
-    early = operation.early != NULL and early_word(script, index, operation)[0]
-    if early and not may_still_load_early(stream, operation, uses):
-        return False
-    own = script.uses + node.first_use
-    for i in range(num_uses):
-        own[i].generation = uses[i].generation
-    memcpy(script.blob + node.params, operation.params, operation.param_bytes)
-    if early:
-        early_word(script, index, operation)[0] = 1
-        early_loads[0] += 1
-    if operation.geometry != NULL:
-        script.geometry[index] = operation.geometry[0]
-    script.owners[index] = operation.owner
-    if operation.owner != NULL:
-        Py_INCREF(<object>operation.owner)
-    replay.played = index + 1
-    return True
-
-
-cdef bint begin(Replay* replay, const StreamState* stream, const Operation* operation,
-                const Use* uses, int num_uses, unsigned long long* early_loads) noexcept:
+cdef bint begin(Replay* replay, StreamState* stream, const Operation* operation, const Use* uses,
+                int num_uses, size_t* bytes, unsigned long long* early_loads) noexcept:
     cdef Recording* script = NULL if replay.last == NULL else replay.last.following
     cdef Recording* found = NULL
     if script != NULL and not script.busy \
@@ -95,7 +39,7 @@ cdef bint begin(Replay* replay, const StreamState* stream, const Operation* oper
     if found == NULL:
         return False
     replay.script = found
-    if not play(replay, stream, operation, uses, num_uses, early_loads):
+    if not play(replay, stream, operation, uses, num_uses, True, bytes, early_loads):
         replay.script = NULL
         return False
     found.busy = True
