@@ -22,6 +22,7 @@ module = cyrt.Module('''
 template <typename T> __global__ void twice(const T* x, T* y) { y[threadIdx.x] = 2 * x[threadIdx.x]; }
 ''', ["twice<float>"])
 x, y = cyrt.Buffer(1024), cyrt.Buffer(1024)
+x.copy_from(bytes(1024))
 
 def work(times):
     for _ in range(times):
@@ -97,6 +98,7 @@ def test_what_is_recorded_at_the_end_is_launched_on_every_stream(graph, tmp_path
         for count in 1, 2, 3:
             cyrt.Stream().__enter__()
             x, y = cyrt.Buffer(1024), cyrt.Buffer(1024)
+            x.copy_from(bytes(1024))
             for _ in range(count):
                 module["twice<float>"][1, 256](x, y)
             assert cyrt.current_encoder().num_ops == count

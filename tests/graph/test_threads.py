@@ -51,6 +51,7 @@ def test_two_threads_two_streams_with_events_between_them(module):
     """Each waits for the other's last step by events alone, on memory that nobody else orders."""
     x, rounds = zeros(), 60
     address = x.ptr
+    cyrt.synchronize()  # the zeros are there
     library = Library()
     events = [[cyrt.Event(timing=False) for _ in range(rounds)] for _ in range(2)]
     recorded = [[threading.Event() for _ in range(rounds)] for _ in range(2)]
