@@ -18,11 +18,11 @@ from cyrt.nn.flash_attention import MAX_KEYS as FLASH_KEYS
 from cyrt.nn.flash_attention import MAX_WIDTH as FLASH_WIDTH
 from cyrt.nn.flash_attention import attend as attend_by_tiles
 from cyrt.nn.rope import rope as _rope
-from cyrt.nn.rows import check_device
 from cyrt.nn.softmax import softmax, softmax_vjp
 from cyrt.ops.arange import arange
 from cyrt.ops.arguments import check_array
 from cyrt.ops.broadcasting import broadcast_to
+from cyrt.ops.copy import check_device
 from cyrt.ops.creation import empty, zeros
 from cyrt.ops.manipulation import concat
 from cyrt.ops.matmul import matmul
@@ -243,7 +243,7 @@ def attention_vjp(
         raise ValueError(f"{name}: g: expected shape {q.shape}, that of q, got {g.shape}")
     if g.dtype != q.dtype:
         raise TypeError(f"{name}: g: expected {q.dtype}, the type of q, got {g.dtype}")
-    check_device(name, "g", g, "q", q)
+    check_device(g, q, name, "g")
     _check_mask(name, mask, q, k)
     factor = _scale_of(name, scale, q)
     (batches, heads, rows, _), (_, shared, keys, _) = q.shape, k.shape
@@ -399,7 +399,7 @@ def _check_sinks(sinks: Array, q: Array) -> None:
     check_array(sinks, "attention: sinks")
     if sinks.dtype.kind != "f":
         raise TypeError(f"attention: sinks: expected a real floating-point type, got {sinks.dtype}")
-    check_device("attention", "sinks", sinks, "q", q)
+    check_device(sinks, q, "attention", "sinks")
     if sinks.shape != q.shape[1:2]:
         raise ValueError(
             f"attention: sinks: expected shape {q.shape[1:2]}, a logit of each head, got "
@@ -417,7 +417,7 @@ def _check_mask(name: str, mask: Array | str | None, q: Array, k: Array) -> None
         raise TypeError(
             f"{name}: mask: expected bool or a real floating-point type, got {mask.dtype}"
         )
-    check_device(name, "mask", mask, "q", q)
+    check_device(mask, q, name, "mask")
     shape = (*q.shape[:3], k.shape[2])
     try:
         fits = np.broadcast_shapes(mask.shape, shape) == shape
@@ -447,7 +447,7 @@ def _checked_position(position: Array | int, q: Array) -> Array | int:
             f"attention: position: expected one number, or shape ({q.shape[0]},), for q of shape "
             f"{q.shape}, got {position.shape}"
         )
-    check_device("attention", "position", position, "q", q)
+    check_device(position, q, "attention", "position")
     # Sums of positions have the type of the positions, and small types would wrap.
     return position if position.dtype.name in ("int32", "int64") else position.astype("int64")
 

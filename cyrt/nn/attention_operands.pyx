@@ -8,9 +8,8 @@ from cyrt.builtin.attention cimport MAX_CAPACITY
 from cyrt.dtypes import DTYPES
 from cyrt.dtypes import dtype as _dtype
 from cyrt.ndarray cimport Array, itemsizes, overlaps, set_operand, shape_of
-from cyrt.nn.rows cimport check_device
 from cyrt.ops.arguments import check_array
-from cyrt.ops.copy cimport cast
+from cyrt.ops.copy cimport cast, check_device
 from cyrt.ops.promotion cimport kinds
 from cyrt.ops.views import outline
 
@@ -50,8 +49,8 @@ def check_operands(str name, q, k, v):
     if not (fits and queries.dims[0] == keys.dims[0] and queries.dims[3] == keys.dims[3]):
         raise ValueError(f"{name}: expected q (B, H, T, D), k and v (B, H', S, D), got "
                          f"{shape_of(queries)}, {shape_of(keys)} and {shape_of(values)}")
-    check_device(name, "k", keys, "q", queries)
-    check_device(name, "v", values, "q", queries)
+    check_device(keys, queries, name, "k")
+    check_device(values, queries, name, "v")
     heads, shared = queries.dims[1], keys.dims[1]
     if heads % shared if shared else heads:
         raise ValueError(f"{name}: {heads} heads of q are no multiple of the {shared} heads of k "
@@ -120,7 +119,7 @@ cdef int check_rows(str name, Array x, Array q, Array k) except -1:
     if x.ndim_ != 4 or x.dims[0] != k.dims[0] or x.dims[1] != k.dims[1] or x.dims[3] != k.dims[3]:
         raise ValueError(f"attention: cache: {name}: expected shape ({k.dims[0]}, {k.dims[1]}, "
                          f"capacity, {k.dims[3]}), got {shape_of(x)}")
-    check_device("attention", f"cache: {name}", x, "q", q)
+    check_device(x, q, "attention", f"cache: {name}")
     if not are_apart(x) or x.dims[3] > 1 and x.steps[3] != 1:
         raise ValueError(f"attention: cache: {name}: expected an array whose elements share no "
                          f"memory, with contiguous features, got strides {x.strides} of shape "

@@ -23,8 +23,8 @@ from cyrt.graph.key_hash cimport MOST_HASHED, hash_words
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.graph.template cimport ALIGNMENT
 from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array_on, set_operand, shape_of
-from cyrt.nn.rows cimport check_device, spaced_rows
-from cyrt.ops.copy cimport cast
+from cyrt.nn.rows cimport spaced_rows
+from cyrt.ops.copy cimport cast, check_device
 from cyrt.ops.promotion cimport kinds, promote
 from cyrt.runtime.memory cimport live_block
 from cyrt.runtime.state cimport StreamState
@@ -71,7 +71,7 @@ cdef int joint_type(str name, str first, Array a, str second, Array b) except -1
     if kinds[a.code] != c"f" or kinds[b.code] != c"f":
         raise TypeError(f"{name}: expected real floating-point types, got {first} of "
                         f"{DTYPES[a.code]} and {second} of {DTYPES[b.code]}")
-    check_device(name, second, b, first, a)
+    check_device(b, a, name, second)
     return a.code if a.code == b.code else promote(a.code, b.code)
 
 

@@ -11,8 +11,8 @@ from cyrt.graph.recorder cimport encoder_of
 from cyrt.ndarray cimport (
     Array, as_contiguous, device_of, new_array, overlaps, set_operand, shape_of, view_of,
 )
-from cyrt.nn.rows cimport array_of, bool_of, check_device, may_overwrite, spaced_rows
-from cyrt.ops.copy cimport cast
+from cyrt.nn.rows cimport array_of, bool_of, may_overwrite, spaced_rows
+from cyrt.ops.copy cimport cast, check_device
 from cyrt.ops.promotion cimport kinds, promote
 from cyrt.runtime.stream cimport current_state
 
@@ -97,8 +97,8 @@ def swiglu_vjp(gate, up, g, *, donate=False):
     if not shape_of(a) == shape_of(b) == shape_of(c):
         raise ValueError(f"swiglu_vjp: expected one shape, got {shape_of(a)} of gate, "
                          f"{shape_of(b)} of up and {shape_of(c)} of g")
-    check_device("swiglu_vjp", "up", b, "gate", a)
-    check_device("swiglu_vjp", "g", c, "gate", a)
+    check_device(b, a, "swiglu_vjp", "up")
+    check_device(c, a, "swiglu_vjp", "g")
     gate_gradient = gradient_target((a, b, c), code, donates, None)
     up_gradient = gradient_target((a, b, c), code, donates, gate_gradient)
     a = rows_of(a, code, &steps[0])         # live until the launch is recorded

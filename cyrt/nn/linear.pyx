@@ -17,9 +17,10 @@ from cyrt.ndarray cimport (
 from cyrt.nn.activations import gelu, gelu_tanh, relu, silu, swiglu
 from cyrt.nn.norm cimport check_eps, dense_parameter
 from cyrt.nn.norm import layer_norm, rms_norm
-from cyrt.nn.rows cimport check_device, spaced_rows
+from cyrt.nn.rows cimport spaced_rows
 from cyrt.ops.arguments import check_array
 from cyrt.ops.copy import copy as duplicate
+from cyrt.ops.copy cimport check_device
 from cyrt.ops.matmul import matmul
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state
@@ -125,9 +126,9 @@ cdef int check_operands(object x_, object w_, object b_, object activation, obje
                          f"{shape_of(x)} and {shape_of(w)}")
     if b is not None and (b.ndim_ != 1 or b.dims[0] != w.dims[0]):
         raise ValueError(f"linear: b: expected shape {shape_of(w)[:1]}, got {shape_of(b)}")
-    check_device("linear", "w", w, "x", x)
-    check_device("linear", "b", b, "x", x)
-    check_device("linear", "residual", residual, "x", x)
+    check_device(w, x, "linear", "w")
+    check_device(b, x, "linear", "b")
+    check_device(residual, x, "linear", "residual")
     if not (activation is None or isinstance(activation, str)) or activation not in CODES:
         names = ", ".join(map(repr, filter(None, CODES)))
         raise ValueError(f"linear: activation: expected None or one of {names}, got {activation!r}")

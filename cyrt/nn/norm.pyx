@@ -11,11 +11,11 @@ from cyrt.builtin.row_grid cimport VECTOR_BYTES, Rows
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array, set_operand, shape_of
 from cyrt.nn.rows cimport (
-    array_of, bool_of, check_alike, check_device, check_rows, check_type, count_rows,
+    array_of, bool_of, check_alike, check_rows, check_type, count_rows,
     may_overwrite, spaced_rows, writable_rows,
 )
 from cyrt.ops.broadcasting import broadcast_to
-from cyrt.ops.copy cimport assign_array
+from cyrt.ops.copy cimport assign_array, check_device
 from cyrt.ops.copy import copy as duplicate
 from cyrt.ops.elementwise_broadcast cimport check_out
 from cyrt.ops.promotion cimport is_number, python_number
@@ -77,7 +77,7 @@ cdef Array normalize(int op, object x_, object weight_, object bias_, object eps
     source = spaced_rows(x, &rows.x_step)
     if out is not None:
         target = check_out(catalogue.OPS[op], out, x.code, x.ndim_, x.dims)
-        check_device(catalogue.OPS[op], "out", target, "x", x)
+        check_device(target, x, catalogue.OPS[op], "out")
         if target.code != x.code or not writable_rows(target, &rows.out_step) \
                 or not may_overwrite(target, source) or not may_overwrite(target, weight) \
                 or not may_overwrite(target, bias):

@@ -10,8 +10,8 @@ from cyrt.builtin.window cimport WINDOW_AXES, read_numbers, set_sliding
 from cyrt.dtypes import DTYPES
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array_on, set_operand, shape_of
-from cyrt.nn.rows cimport check_device
 from cyrt.ops.arguments import check_array
+from cyrt.ops.copy cimport check_device
 from cyrt.ops.promotion cimport kinds
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state
@@ -99,7 +99,7 @@ cdef Array backward(str name, int op, object x_, object g_, object kernel_size, 
         outputs = tuple_of_sizes(pooling.sliding.ndim, pooling.sliding.outputs)
         raise ValueError(f"{name}: g: expected the result's shape, "
                          f"{(x.dims[0], *outputs, x.dims[last])}, got {shape_of(g)}")
-    check_device(name, "g", g, "x", x)
+    check_device(g, x, name, "g")
     if op == AVG_VJP:
         return record(op, x, x.ndim_, x.dims, as_source(g, &pooling), None, &pooling)
     return record(op, x, x.ndim_, x.dims, as_source(x, &pooling), as_contiguous(g), &pooling)

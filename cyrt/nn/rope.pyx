@@ -16,9 +16,9 @@ from cyrt.dtypes import DTYPES
 from cyrt.dtypes import dtype as _dtype
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array, set_operand, shape_of
-from cyrt.nn.rows cimport bool_of, check_device
+from cyrt.nn.rows cimport bool_of
 from cyrt.ops.arguments import check_array
-from cyrt.ops.copy cimport cast
+from cyrt.ops.copy cimport cast, check_device
 from cyrt.ops.promotion cimport is_number, kinds, python_number
 from cyrt.runtime.stream cimport current_state
 
@@ -54,7 +54,7 @@ cdef Array check_offset(str name, Array offset, Array x):
     if offset.count != 1 and (offset.ndim_ != 1 or offset.count != batches):
         raise ValueError(f"{name}: offset: expected shape () or ({batches},), for x of shape "
                          f"{shape_of(x)}, got {shape_of(offset)}")
-    check_device(name, "offset", offset, "x", x)
+    check_device(offset, x, name, "offset")
     return cast(offset, INT64)
 
 
@@ -65,7 +65,7 @@ cdef Array check_freqs(str name, Array freqs, Array x, long long pairs):
     if freqs.ndim_ != 1 or freqs.count != pairs:
         raise ValueError(f"{name}: freqs: expected shape ({pairs},), half of dims, got "
                          f"{shape_of(freqs)}")
-    check_device(name, "freqs", freqs, "x", x)
+    check_device(freqs, x, name, "freqs")
     return freqs if freqs.code == FLOAT64 else cast(freqs, FLOAT32)
 
 

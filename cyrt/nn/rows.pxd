@@ -20,8 +20,6 @@ cdef Array array_of(int op, str argument, object x)
 cdef int check_rows(int op, str argument, Array x) except -1
 # Return a bool, Python's or NumPy's; raise a TypeError if an argument is something else.
 cdef bint bool_of(str name, str argument, object value) except -1
-# Raise a ValueError if an argument, unless it is None, is on another device than another, x.
-cpdef int check_device(str name, str argument, Array other, str first, Array x) except -1
 # Raise an error if an argument differs from another, x, in type or device.
 cdef int check_type(int op, str argument, Array other, str first, Array x) except -1
 # Raise an error if an argument differs from another, x, in type, device or shape.

@@ -1,4 +1,1 @@
-from cyrt.ndarray import Array
-
-# The other functions are C-level: see rows.pxd.
-def check_device(name: str, argument: str, other: Array | None, first: str, x: Array) -> int: ...
+# C-level functions only: see rows.pxd.

@@ -4,8 +4,9 @@
 from cyrt.builtin import catalogue
 from cyrt.builtin.row_grid cimport Rows
 from cyrt.dtypes import DTYPES
-from cyrt.ndarray cimport Array, as_contiguous, device_of, overlaps, shape_of
+from cyrt.ndarray cimport Array, as_contiguous, overlaps, shape_of
 from cyrt.ops.arguments import check_array, check_bool
+from cyrt.ops.copy cimport check_device
 from cyrt.ops.promotion cimport kinds
 
 
@@ -83,18 +84,11 @@ cdef bint bool_of(str name, str argument, object value) except -1:
     return check_bool(value, f"{name}: {argument}")
 
 
-cpdef int check_device(str name, str argument, Array other, str first, Array x) except -1:
-    if other is not None and device_of(other) != device_of(x):
-        raise ValueError(f"{name}: {argument} is on device {device_of(other)}, {first} on device "
-                         f"{device_of(x)}; to_device() moves arrays")
-    return 0
-
-
 cdef int check_type(int op, str argument, Array other, str first, Array x) except -1:
     if other.code != x.code:
         raise TypeError(f"{catalogue.OPS[op]}: {argument}: expected {DTYPES[x.code]}, the type of "
                         f"{first}, got {DTYPES[other.code]}")
-    return check_device(catalogue.OPS[op], argument, other, first, x)
+    return check_device(other, x, catalogue.OPS[op], argument)
 
 
 cdef int check_alike(int op, str argument, Array other, str first, Array x) except -1:

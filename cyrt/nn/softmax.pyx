@@ -13,11 +13,11 @@ from cyrt.dtypes import dtype as _dtype
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array, set_operand, shape_of
 from cyrt.nn.rows cimport (
-    array_of, bool_of, check_alike, check_device, check_rows, check_type, count_rows,
+    array_of, bool_of, check_alike, check_rows, check_type, count_rows,
     may_overwrite, spaced_rows, writable_rows,
 )
 from cyrt.ops.arguments import axis_of
-from cyrt.ops.copy cimport assign_array, cast
+from cyrt.ops.copy cimport assign_array, cast, check_device
 from cyrt.ops.elementwise_broadcast cimport check_out
 from cyrt.ops.promotion cimport INT64, kinds
 from cyrt.ops.rows cimport axis_back, move_axis
@@ -78,7 +78,7 @@ cdef Array apply(int op, object x_, object axis_, object out):
     view = along_last(x, axis)
     if out is not None:
         target = check_out(catalogue.OPS[op], out, x.code, x.ndim_, x.dims)
-        check_device(catalogue.OPS[op], "out", target, "x", x)
+        check_device(target, x, catalogue.OPS[op], "out")
         target = along_last(target, axis)
         if target.code != x.code or not writable_rows(target, &step) \
                 or not may_overwrite(target, view):
@@ -98,7 +98,7 @@ cdef Array checked_targets(int op, object targets, Array x, int axis):
     cdef Array array = array_of(op, "targets", targets)
     cdef int d
     cdef bint fits = array.ndim_ == x.ndim_ - 1
-    check_device(catalogue.OPS[op], "targets", array, "the logits", x)
+    check_device(array, x, catalogue.OPS[op], "targets")
     if kinds[array.code] not in b"iu":
         raise TypeError(f"{catalogue.OPS[op]}: targets: expected integers, got "
                         f"{DTYPES[array.code]}")

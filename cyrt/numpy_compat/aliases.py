@@ -11,7 +11,8 @@ from cyrt.dtypes import DType
 from cyrt.dtypes import dtype as dtype_of
 from cyrt.ndarray import Array
 from cyrt.ops import reduce
-from cyrt.ops.arguments import axes_of, axis_of, check_array, check_device, int_of
+from cyrt.ops.arguments import axes_of, axis_of, check_array, int_of
+from cyrt.ops.copy import check_device
 from cyrt.ops.copy import copy as duplicate
 from cyrt.ops.creation import asarray
 from cyrt.ops.gather import take_along_axis

@@ -10,7 +10,7 @@ from cyrt.numpy_compat.coercion import accept_numbers, as_array_like, promote_pa
 from cyrt.ops import functions as elementary
 from cyrt.ops import reduce
 from cyrt.ops.arguments import check_array, check_flags
-from cyrt.ops.copy import assign, astype
+from cyrt.ops.copy import assign, astype, check_devices
 from cyrt.ops.creation import zeros_like
 from cyrt.ops.inspection import finfo
 from cyrt.ops.ternary import clip, where
@@ -72,6 +72,7 @@ rad2deg, deg2rad = degrees, radians
 
 def divmod(x1: Any, x2: Any, /) -> tuple[Array, Array]:
     """The tuple of :func:`cyrt.floor_divide` and :func:`cyrt.remainder`."""
+    check_devices("divmod", x1=x1, x2=x2)
     return elementary.floor_divide(x1, x2), elementary.remainder(x1, x2)
 
 
@@ -102,6 +103,7 @@ def ldexp(x1: Any, x2: Any, /) -> Array:
         Integers. At least one of the two is an Array.
     """
     like = check_array(x1 if isinstance(x1, Array) else x2, "ldexp: x1 or x2")
+    check_devices("ldexp", x1=x1, x2=x2)
     x1, x2 = (as_array_like(like, each, "ldexp: x1 or x2") for each in (x1, x2))
     if x2.dtype.kind not in "biu":
         raise TypeError(f"ldexp: x2: expected integers, got {x2.dtype}")
@@ -251,7 +253,9 @@ def nan_to_num(
         The replacements; by default 0, and the type's greatest and least numbers.
     """
     check_flags("nan_to_num", copy=copy)
-    result = astype(check_array(x, "nan_to_num: x"), x.dtype, copy=copy)
+    check_array(x, "nan_to_num: x")
+    check_devices("nan_to_num", x=x, nan=nan, posinf=posinf, neginf=neginf)
+    result = astype(x, x.dtype, copy=copy)
     if result.dtype.kind not in "fc":
         return result
     limits = finfo(result.dtype)

@@ -43,7 +43,7 @@ def copyto(dst: Array, src: Any, casting: str = "same_kind", where: Any = True) 
         raise ValueError(f"copyto: casting: expected 'same_kind' or 'unsafe', got {casting!r}")
     if casting == "same_kind":
         check_cast(src, dst, "copyto: src", " unless casting='unsafe'")
-    src = _cast_to(dst, src)
+    src = _cast_to(dst, src, "copyto: src")
     assign(
         dst,
         src
@@ -54,9 +54,9 @@ def copyto(dst: Array, src: Any, casting: str = "same_kind", where: Any = True) 
     )
 
 
-def _cast_to(a: Array, value: Any) -> Array:
+def _cast_to(a: Array, value: Any, name: str) -> Array:
     """Convert a value to an Array of a's type."""
-    return astype(as_array_like(a, value, "values", a.dtype), a.dtype, copy=False)
+    return astype(as_array_like(a, value, name, a.dtype), a.dtype, copy=False)
 
 
 def put(a: Array, ind: Any, v: Any, mode: str = "raise") -> None:
@@ -73,7 +73,7 @@ def put(a: Array, ind: Any, v: Any, mode: str = "raise") -> None:
         The treatment of positions out of range; see :func:`cyrt.choose`.
     """
     positions = ravel(as_array_like(check_array(a, "put: a"), ind, "put: ind", "int64"))
-    values = _cast_to(a, v)
+    values = _cast_to(a, v, "put: v")
     if positions.size == 0 or values.size == 0:
         return
     size = a.size
@@ -90,7 +90,7 @@ def putmask(a: Array, mask: Any, values: Any) -> None:
     mask = as_array_like(check_array(a, "putmask: a"), mask, "putmask: mask", "bool")
     if mask.size != a.size:
         raise ValueError(f"putmask: mask: expected {a.size} elements, got shape {mask.shape}")
-    values = _cast_to(a, values)
+    values = _cast_to(a, values, "putmask: values")
     if values.size:
         copyto(a, resize(values, a.shape), where=reshape(mask, a.shape))
 
@@ -109,7 +109,7 @@ def place(arr: Array, mask: Any, vals: Any) -> None:
     mask = as_array_like(check_array(arr, "place: arr"), mask, "place: mask", "bool")
     if mask.size != arr.size:
         raise ValueError(f"place: mask: expected {arr.size} elements, got shape {mask.shape}")
-    vals = ravel(_cast_to(arr, vals))
+    vals = ravel(_cast_to(arr, vals, "place: vals"))
     if vals.size == 0:
         raise ValueError("place: vals: expected at least one")
     holds = astype(ravel(mask), "bool")

@@ -11,8 +11,8 @@ from cyrt.numpy_compat.coercion import as_array_like, float_types, is_number
 from cyrt.numpy_compat.padding import pad
 from cyrt.ops import functions as elementary
 from cyrt.ops import reduce
-from cyrt.ops.arguments import axes_of, axis_of, check_array, check_device
-from cyrt.ops.copy import astype
+from cyrt.ops.arguments import axes_of, axis_of, check_array
+from cyrt.ops.copy import astype, check_device, check_devices
 from cyrt.ops.creation import empty_like, zeros_like
 from cyrt.ops.gather import take
 from cyrt.ops.manipulation import concat
@@ -39,8 +39,10 @@ def ediff1d(ary: Array, to_end: Any = None, to_begin: Any = None) -> Array:
     """
     flat = ravel(check_array(ary, "ediff1d: ary"))
     ends = [
-        None if each is None else ravel(astype(as_array_like(flat, each, "ediff1d"), flat.dtype))
-        for each in (to_begin, to_end)
+        None
+        if each is None
+        else ravel(astype(as_array_like(flat, each, f"ediff1d: {name}"), flat.dtype))
+        for name, each in (("to_begin", to_begin), ("to_end", to_end))
     ]
     parts = [each for each in (ends[0], diff(flat), ends[1]) if each is not None]
     return concat(parts) if len(parts) > 1 else parts[0]
@@ -62,7 +64,7 @@ def trapezoid(y: Array, x: Array | None = None, dx: Any = 1.0, axis: int = -1) -
     along = axis_of(axis, check_array(y, "trapezoid: y").ndim)
     steps = x if x is not None else dx
     if x is not None or not is_number(dx):
-        steps = as_array_like(y, steps, "trapezoid: x or dx")
+        steps = as_array_like(y, steps, f"trapezoid: {'dx' if x is None else 'x'}")
     dtype, computed = float_types(*(each for each in (y, steps) if isinstance(each, Array)))
     dtype = result_type(dtype, steps)
     y = astype(y, computed, copy=False)
@@ -130,7 +132,7 @@ def _gradient_along(f: Array, positions: Any, axis: int, edge_order: int) -> Arr
     if isinstance(positions, np.generic):
         positions = positions.item()  # NumPy's unsigned numbers wrap around
     if not is_number(positions):
-        positions = as_array_like(f, positions, "gradient")
+        positions = as_array_like(f, positions, "gradient: varargs")
         computed = float_types(f, positions)[1]
         positions = astype(positions, computed, copy=False)
     y, result = astype(moveaxis(f, axis, -1), computed, copy=False), empty_like(f, dtype)
@@ -198,7 +200,8 @@ def interp(
         in float64 if one of them is an integer array.
     """
     check_array(xp, "interp: xp")
-    check_device(check_array(fp, "interp: fp"), xp, "interp: fp")
+    check_array(fp, "interp: fp")
+    check_devices("interp", xp=xp, fp=fp, x=x, left=left, right=right)
     points = [each for each in (x, xp, fp) if isinstance(each, Array)]
     ends = [each for each in (left, right) if each is not None]
     dtype, computed = float_types(*points)
@@ -261,6 +264,7 @@ def convolve(a: Array, v: Array, mode: str = "full") -> Array:
                 f"convolve: {name}: expected one dimension and at least one element, "
                 f"got shape {each.shape}"
             )
+    check_device(v, a, "convolve", "v")
     if mode not in ("full", "same", "valid"):
         raise ValueError(f"convolve: mode: expected 'full', 'same' or 'valid', got {mode!r}")
     a, v = ravel(a), ravel(v)
@@ -277,7 +281,7 @@ def convolve(a: Array, v: Array, mode: str = "full") -> Array:
 def correlate(a: Array, v: Array, mode: str = "valid") -> Array:
     """The cross-correlation of two vectors: :func:`cyrt.convolve` with v's conjugate reversed."""
     check_array(a, "correlate: a")
-    check_array(v, "correlate: v")
+    check_device(check_array(v, "correlate: v"), a, "correlate", "v")
     if v.size > a.size:
         return elementary.conj(flip(correlate(v, a, mode)))
     return convolve(a, elementary.conj(flip(v)), mode)
@@ -295,6 +299,7 @@ def polyval(p: Any, x: Any) -> Array:
     """
     like = check_array(x if isinstance(x, Array) else p, "polyval: x or p")
     x = as_array_like(like, x, "polyval: x")
+    check_devices("polyval", x=x, p=p)
     result = zeros_like(x)
     for each in p:
         result = result * x + each

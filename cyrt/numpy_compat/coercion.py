@@ -11,8 +11,8 @@ import numpy as np
 
 from cyrt.dtypes import DType
 from cyrt.ndarray import Array
-from cyrt.ops.arguments import check_array, check_device
-from cyrt.ops.copy import astype
+from cyrt.ops.arguments import check_array
+from cyrt.ops.copy import astype, check_device
 from cyrt.ops.creation import asarray, weak_array
 from cyrt.ops.promotion import result_type
 

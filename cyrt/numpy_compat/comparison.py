@@ -8,8 +8,8 @@ from cyrt.ndarray import Array
 from cyrt.numpy_compat.coercion import accept_numbers, promote_pair
 from cyrt.ops import functions as elementary
 from cyrt.ops import reduce
-from cyrt.ops.arguments import check_array, check_device, check_flags
-from cyrt.ops.copy import astype
+from cyrt.ops.arguments import check_array, check_flags
+from cyrt.ops.copy import astype, check_device, check_devices
 from cyrt.ops.creation import full
 
 __all__ = ["allclose", "array_equal", "array_equiv", "isclose"]
@@ -35,6 +35,7 @@ def isclose(
         Type bool; both operands' broadcast shape.
     """
     check_flags("isclose", equal_nan=equal_nan)
+    check_devices("isclose", a=a, b=b, rtol=rtol, atol=atol)
     a, b = promote_pair(a, b, "isclose")
     if a.dtype.kind not in "fc":
         a, b = astype(a, "float64"), astype(b, "float64")
@@ -56,6 +57,7 @@ def allclose(
     Array
         Type bool, 0-dimensional; ``bool()`` and ``if`` wait for its value.
     """
+    check_devices("allclose", a=a, b=b, rtol=rtol, atol=atol)
     return reduce.all(isclose(a, b, rtol, atol, equal_nan))
 
 
@@ -75,7 +77,7 @@ def array_equal(a1: Array, a2: Array, equal_nan: bool = False) -> Array:
     """
     check_flags("array_equal", equal_nan=equal_nan)
     check_array(a1, "array_equal: a1")
-    check_array(a2, "array_equal: a2")
+    check_device(check_array(a2, "array_equal: a2"), a1, "array_equal", "a2")
     if a1.shape != a2.shape:
         return full((), False, device=a1.device)
     same = a1 == a2

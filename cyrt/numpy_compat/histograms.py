@@ -12,8 +12,8 @@ from cyrt.numpy_compat.coercion import as_array_like, float_types
 from cyrt.ops import functions as elementary
 from cyrt.ops import reduce
 from cyrt.ops.arange import arange, linspace
-from cyrt.ops.arguments import check_array, check_device, check_flags, int_of, is_int
-from cyrt.ops.copy import astype
+from cyrt.ops.arguments import check_array, check_flags, int_of, is_int
+from cyrt.ops.copy import astype, check_device, check_devices
 from cyrt.ops.creation import zeros
 from cyrt.ops.manipulation import stack
 from cyrt.ops.scan import diff
@@ -222,6 +222,7 @@ def histogram_bin_edges(
     a: Array, bins: Any = 10, range: tuple[float, float] | None = None
 ) -> Array:
     """The edges of :func:`cyrt.histogram`'s bins."""
+    check_devices("histogram_bin_edges", a=a, bins=bins)
     return histogram(a, bins, range)[1]
 
 

@@ -16,7 +16,7 @@ from cyrt.ops import reduce
 from cyrt.ops.arange import arange
 from cyrt.ops.arguments import axis_of, check_array, int_of, is_int
 from cyrt.ops.broadcasting import broadcast_arrays, broadcast_to
-from cyrt.ops.copy import astype, copy
+from cyrt.ops.copy import astype, check_devices, copy
 from cyrt.ops.creation import asarray, empty, full, full_like
 from cyrt.ops.gather import take, take_along_axis
 from cyrt.ops.manipulation import stack
@@ -240,6 +240,7 @@ def put_along_axis(arr: Array, indices: Array, values: Any, axis: int | None = -
     check_array(arr, "put_along_axis: arr")
     if check_array(indices, "put_along_axis: indices").dtype.kind not in "iu":
         raise TypeError(f"put_along_axis: indices: expected integers, got {indices.dtype}")
+    check_devices("put_along_axis", arr=arr, indices=indices, values=values)
     if axis is None:
         arr, axis = reshape(arr, (-1,), copy=False), 0
     along = axis_of(axis, arr.ndim)

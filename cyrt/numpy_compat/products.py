@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cyrt.ndarray import Array
 from cyrt.ops.arguments import axis_of, check_array
+from cyrt.ops.copy import check_device
 from cyrt.ops.manipulation import stack
 from cyrt.ops.matmul import vecdot
 from cyrt.ops.shapes import moveaxis, ravel, reshape
@@ -15,6 +16,7 @@ def vdot(a: Array, b: Array, /) -> Array:
     """The sum of ``conj(a) * b`` over all elements, in C order; see :func:`cyrt.vecdot`."""
     if check_array(a, "vdot: a").size != check_array(b, "vdot: b").size:
         raise ValueError(f"vdot: shapes {a.shape} and {b.shape} have different numbers of elements")
+    check_device(b, a, "vdot", "b")
     return vecdot(ravel(a), ravel(b))
 
 
@@ -32,6 +34,7 @@ def kron(a: Array, b: Array) -> Array:
         Its sizes are the products of the operands' sizes.
     """
     ndim = max(check_array(a, "kron: a").ndim, check_array(b, "kron: b").ndim)
+    check_device(b, a, "kron", "b")
     a = reshape(a, (1,) * (ndim - a.ndim) + a.shape)
     b = reshape(b, (1,) * (ndim - b.ndim) + b.shape)
     product = reshape(a, [each for size in a.shape for each in (size, 1)]) * reshape(
@@ -63,6 +66,7 @@ def cross(
         axisa = axisb = axisc = axis
     a = moveaxis(check_array(a, "cross: a"), axis_of(axisa, a.ndim, "axisa"), -1)
     b = moveaxis(check_array(b, "cross: b"), axis_of(axisb, b.ndim, "axisb"), -1)
+    check_device(b, a, "cross", "b")
     if a.shape[-1] != 3 or b.shape[-1] != 3:
         raise ValueError(
             f"cross: expected vectors of 3 elements, got {a.shape[-1]} and {b.shape[-1]}"

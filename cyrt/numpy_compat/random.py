@@ -81,9 +81,8 @@ def exponential(
         raise ValueError(f"exponential: scale: expected 0 or more, got {scale}")
     if size is None:
         size = scale.shape if isinstance(scale, Array) else ()
-    return -scale * log1p(
-        -uniform(shape=size, dtype=dtype, key=key, device=common_device(None, scale))
-    )
+    device = common_device("exponential", None, scale=scale)
+    return -scale * log1p(-uniform(shape=size, dtype=dtype, key=key, device=device))
 
 
 @keyed
@@ -120,7 +119,7 @@ def choice(
         negative or NaN, or their sum is not 1, as in NumPy.
     """
     check_flags("choice", replace=replace)
-    device = common_device(None, a, p)
+    device = common_device("choice", None, a=a, p=p)
     given = p
     a, p = (
         asarray(each, device=device) if isinstance(each, (list, tuple)) else each for each in (a, p)

@@ -11,7 +11,7 @@ from cyrt.ops import functions as elementary
 from cyrt.ops import reduce
 from cyrt.ops.arange import arange
 from cyrt.ops.arguments import axis_of, check_array, check_flags
-from cyrt.ops.copy import astype
+from cyrt.ops.copy import astype, check_device
 from cyrt.ops.creation import empty, full
 from cyrt.ops.gather import take
 from cyrt.ops.manipulation import concat
@@ -124,6 +124,7 @@ def _merge_nan(values: Array, positions: Array, inverse: Array, counts: Array) -
 def _flat_pair(ar1: Array, ar2: Array, name: str) -> tuple[Array, Array]:
     """Flatten two arrays and cast them to their promoted type."""
     dtype = result_type(check_array(ar1, f"{name}: ar1"), check_array(ar2, f"{name}: ar2"))
+    check_device(ar2, ar1, name, "ar2")
     ar1, ar2 = (astype(ravel(each), dtype, copy=False) for each in (ar1, ar2))
     return ar1, ar2
 

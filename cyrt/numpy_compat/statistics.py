@@ -13,7 +13,7 @@ from cyrt.ops import functions as elementary
 from cyrt.ops import reduce
 from cyrt.ops.arguments import axes_of, check_array, check_flags
 from cyrt.ops.broadcasting import broadcast_to
-from cyrt.ops.copy import astype
+from cyrt.ops.copy import astype, check_device, check_devices
 from cyrt.ops.creation import full
 from cyrt.ops.gather import take, take_along_axis
 from cyrt.ops.manipulation import concat
@@ -287,6 +287,7 @@ def cov(
     variables = [_variables(m, rowvar, "cov: m")]
     if y is not None:
         variables.append(_variables(y, rowvar, "cov: y"))
+        check_device(*variables[::-1], "cov", "y")
     dtype, computed = float_types(*variables) if dtype is None else (dtype, dtype)
     rows = concat([astype(each, computed, copy=False) for each in variables], axis=0)
     less = ddof if ddof is not None else 0 if bias else 1
@@ -311,6 +312,7 @@ def _variables(m: Array, rowvar: bool, name: str) -> Array:
 
 def corrcoef(x: Array, y: Array | None = None, rowvar: bool = True, *, dtype: Any = None) -> Array:
     """The correlation coefficients of variables, from -1 to 1; see :func:`cyrt.cov`."""
+    check_devices("corrcoef", x=x, y=y)
     found = cov(x, y, rowvar, dtype=dtype)
     if found.ndim == 0:
         return found / found

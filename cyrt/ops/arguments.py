@@ -39,12 +39,6 @@ def check_flags(name: str, **flags: Any) -> None:
             check_bool(value, f"{name}: {flag}")
 
 
-def check_device(x: Array, like: Array, name: str) -> None:
-    """Raise a ValueError that names x unless it is on another Array's device."""
-    if x.device != like.device:
-        refuse_device(name, x.device.index, like.device.index)
-
-
 def refuse_device(name: str, found: int, expected: int) -> NoReturn:
     """Raise the error of an array on another device than the ones before it."""
     raise ValueError(

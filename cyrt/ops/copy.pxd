@@ -11,8 +11,9 @@ cdef int fill(Array target, object value) except -1
 cdef Array from_host(Array target, object value)
 # Write a value, broadcast and cast, into all of an Array.
 cdef int assign_value(object target, object value) except -1
-# Raise a ValueError that names x unless it is on the device of another array.
-cdef int check_device(Array x, Array like, str name) except -1
+# Raise a ValueError unless x is None or on the device of another array. It says `name`, or
+# `name: argument`, which is not put together before it is needed.
+cpdef int check_device(Array x, Array like, str name, str argument=*) except -1
 # Steps of x broadcast to a shape; ValueError names both shapes.
 cdef int broadcast_steps(Array x, int ndim, const long long* dims, long long* steps) except -1
 # Raise a ValueError if elements of the target share memory: each is written on its own.

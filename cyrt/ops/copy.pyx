@@ -45,10 +45,28 @@ cdef int refuse_shapes(Array x, int ndim, const long long* dims) except -1:
     raise ValueError(f"shape {shape_of(x)} does not broadcast to {shape}")
 
 
-cdef int check_device(Array x, Array like, str name) except -1:
-    if device_of(x) != device_of(like):
-        refuse_device(name, device_of(x), device_of(like))
+cpdef int check_device(Array x, Array like, str name, str argument=None) except -1:
+    if x is not None and device_of(x) != device_of(like):
+        refuse_device(name if argument is None else f"{name}: {argument}", device_of(x),
+                      device_of(like))
     return 0
+
+
+def check_devices(str name not None, **arguments):
+    """Raise a ValueError if Arrays among a function's arguments are on two devices.
+
+    Parameters
+    ----------
+    name : str
+        The function's name.
+    **arguments
+        Its arguments by name. The first Array says which device is expected.
+    """
+    cdef Array first = None
+    for argument, each in arguments.items():
+        if isinstance(each, Array):
+            first = each if first is None else first
+            check_device(each, first, name, argument)
 
 
 cdef int check_writable(Array target) except -1:
@@ -76,11 +94,10 @@ cdef bint has_same_layout(Array target, Array source, const long long* steps) no
 cdef int assign_array(Array target, Array source) except -1:
     cdef long long[MAX_NDIM] steps
     cdef Operand[2] operands
-    cdef int ordinal = live_block(target).ordinal
+    live_block(target)
+    live_block(source)
     check_writable(target)
-    if live_block(source).ordinal != ordinal:
-        raise ValueError(f"the source is on device {device_of(source)}, the target on device "
-                         f"{ordinal}; to_device() moves arrays")
+    check_device(source, target, "the source of a copy")
     broadcast_steps(source, target.ndim_, target.dims, steps)
     if target.code == source.code and has_same_layout(target, source, steps):
         return 0
@@ -94,7 +111,7 @@ cdef int assign_array(Array target, Array source) except -1:
     if not (target.dense and source.dense and target.count == source.count):
         operands[0].strides = target.steps
         operands[1].strides = steps
-    record_elementwise(encoder_of(current_state(ordinal)),
+    record_elementwise(encoder_of(current_state(device_of(target))),
                        COPY if target.code == source.code else CASTS[target.code], source.code,
                        operands, target.ndim_, target.dims)
     return 0

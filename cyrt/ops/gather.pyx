@@ -255,7 +255,6 @@ cdef bint set_where(Array x, object mask, object value) except -1:
         operands[2].strides = steps
     check_writable(x)
     condition = mask if isinstance(mask, Array) else asarray(mask, device=x.device)
-    check_device(condition, x, "mask")
     if overlaps(x, condition):
         condition = copy_array(condition)
     for d in range(condition.ndim_):
@@ -334,7 +333,7 @@ def take(x, /, indices, axis=None):
     >>> cyrt.take(x, cyrt.asarray([2, 0, -1]))
     Array([30, 10, 30], dtype=int64)
     """
-    cdef Array array = x if type(x) is Array else check_array(x, "x")
+    cdef Array array = x if type(x) is Array else check_array(x, "x"), index
     if axis is None:
         array = reshape_array(array, 1, &array.count, False)
         axis = 0
@@ -348,7 +347,9 @@ def take(x, /, indices, axis=None):
         if places.dtype.kind not in "iu":
             raise TypeError(f"take: indices: expected integers, got {places.dtype}")
         return get_by_arrays(array, (slice(None),) * axis + (places,))
-    return take_selected(along(array, check_indices(indices, "take"), axis))
+    index = check_indices(indices, "take")
+    check_device(index, array, "take", "indices")
+    return take_selected(along(array, index, axis))
 
 
 def take_along_axis(x, /, indices, axis=-1):

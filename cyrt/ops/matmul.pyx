@@ -13,7 +13,7 @@ from cyrt.ndarray cimport (
     view_of,
 )
 from cyrt.ops.arguments import axes_of, check_array, int_of, is_int, refuse_device
-from cyrt.ops.copy cimport assign_array, cast
+from cyrt.ops.copy cimport assign_array, cast, check_device
 from cyrt.ops.elementwise cimport binary
 from cyrt.ops.elementwise_broadcast cimport check_out
 from cyrt.ops.library_matmul cimport multiply_by_library
@@ -217,6 +217,8 @@ def addmm(c, a, b, /, alpha=1.0, beta=1.0):
     cdef int code = promote(joint_type("addmm", a, b), addend.code)
     cdef Array product = None
     cdef int wide
+    check_device(a, addend, "addmm", "a")
+    check_device(b, addend, "addmm", "b")
     if isinstance(alpha, (int, float)) and isinstance(beta, (int, float)) and (
             alpha != 1 or beta != 0):
         product = multiply_by_library(a, b, addend if beta else None, code, alpha, beta)
@@ -497,6 +499,7 @@ def outer(x1, x2, /):
     cdef Array b = as_contiguous(check_array(x2, "outer: x2"))
     cdef long long[2] dims
     cdef long long[2] steps
+    check_device(b, a, "outer", "x2")
     dims[0], dims[1] = a.count, 1
     steps[0] = steps[1] = 1
     a = view_of(a, a.code, 2, dims, steps, 0)

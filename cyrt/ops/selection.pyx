@@ -15,6 +15,7 @@ from cyrt.builtin.gather cimport MAX_INDICES
 from cyrt.builtin.space cimport MAX_NDIM
 from cyrt.ndarray cimport Array, view_of
 from cyrt.ops.compact cimport positions_where
+from cyrt.ops.copy cimport check_device
 from cyrt.ops.creation import asarray
 from cyrt.ops.promotion cimport BOOL
 
@@ -116,6 +117,8 @@ cdef list parse_items(object key, int ndim):
 cdef int check_mask(object mask, Array x, int axis) except -1:
     cdef long long size
     cdef int d
+    if isinstance(mask, Array):
+        check_device(mask, x, "mask")
     for d in range(<int>mask.ndim):
         size = (<Array>mask).dims[d] if isinstance(mask, Array) else mask.shape[d]
         if size != x.dims[axis + d] and size != 0:  # a mask of size 0 selects nothing from any size

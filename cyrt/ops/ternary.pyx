@@ -10,6 +10,7 @@ from cyrt.dtypes import DTYPES
 from cyrt.builtin.entry cimport op_code
 from cyrt.ndarray cimport Array
 from cyrt.operators import functions
+from cyrt.ops.copy cimport check_device
 from cyrt.ops.elementwise cimport (
     check_out_type, choose_where, refuse_argument, refuse_operand, refuse_type, result_code,
     side_of, unary,
@@ -161,6 +162,9 @@ def clip(x, /, min=None, max=None, out=None, *, a_min=None, a_max=None):
             return clip_number(x, min, max, out)
         x = functions.weak_array(like, x)
     array = x
+    for name, each in (("min", min), ("max", max), ("out", out)):
+        if isinstance(each, Array):
+            check_device(each, array, "clip", name)
     min = None if min is None else convert_choice("clip", min, array, array)
     max = None if max is None else convert_choice("clip", max, array, array)
     code = array.code

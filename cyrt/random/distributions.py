@@ -13,6 +13,8 @@ import numpy as np
 from cyrt.dtypes import DEFAULTS, DType
 from cyrt.dtypes import dtype as _dtype
 from cyrt.ndarray import Array
+from cyrt.ops.arguments import refuse_device
+from cyrt.ops.copy import check_devices
 from cyrt.random.drawing import draw
 from cyrt.random.keys import Key, bits_of, keyed
 from cyrt.runtime.device import Device
@@ -69,11 +71,15 @@ def _common_shape(name: str, shape: Shape, *parameters: Any) -> tuple[int, ...]:
         raise ValueError(f"{name}: shapes {', '.join(map(str, shapes))} do not broadcast") from None
 
 
-def common_device(device: _Device, *parameters: Any) -> _Device:
-    """Return the caller's device, otherwise that of a parameter that is an array."""
-    if device is not None:
-        return device
-    return next((each.device for each in parameters if isinstance(each, Array)), None)
+def common_device(name: str, device: _Device, **parameters: Any) -> _Device:
+    """Return the device of the parameters that are arrays, otherwise the caller's."""
+    check_devices(name, **parameters)
+    for what, each in parameters.items():
+        if isinstance(each, Array):
+            if device is not None and Device(device) != each.device:
+                refuse_device(f"{name}: {what}", each.device.index, Device(device).index)
+            return each.device
+    return device
 
 
 def _scale_and_shift(x: Array, loc: Real, scale: Real) -> Array:
@@ -137,7 +143,7 @@ def uniform(
             _range(0.0, 1.0, each.name),
             _common_shape(name, shape, low, high),
             each,
-            common_device(device, low, high),
+            common_device(name, device, low=low, high=high),
         )
         return _scale_and_shift(u, low, high - low)
     return draw(name, bits, _range(low, high, each.name), shape, each, device)
@@ -203,7 +209,7 @@ def normal(
             (0.0, 1.0),
             _common_shape(name, shape, loc, scale),
             each,
-            common_device(device, loc, scale),
+            common_device(name, device, loc=loc, scale=scale),
         )
         return _scale_and_shift(z, loc, scale)
     return draw(name, bits, (loc, scale), shape, each, device)
@@ -288,7 +294,7 @@ def bernoulli(
             _range(0.0, 1.0, each.name),
             _common_shape(name, shape, p),
             each,
-            common_device(device, p),
+            common_device(name, device, p=p),
         )
         return u < p
     probability = _number(p, name, "p")
