@@ -171,6 +171,12 @@ CASES = {
         "if (WARP == 0) y[LANE] = s; if (WARP == 1) atomicAdd(&s, 1);",
         "atomic access of 4 bytes at .*reads at|read of 4 .* atomic access at",
     ),
+    "a plain read after an atomic": (
+        "__shared__ int s; if (threadIdx.x == 0) s = 0; __syncthreads();\n"
+        "if (WARP == 0) { FENCE; y[LANE] = s; } else { FENCE; atomicAdd(&s, 1); }",
+        "atomic access of 4 bytes at .*reads at|read of 4 .* atomic access at",
+        64,
+    ),
     "a plain write beside an atomic": (
         "__shared__ int s; if (threadIdx.x == 0) s = 0; __syncthreads();\n"
         "if (WARP == 0) atomicAdd(&s, 1); if (threadIdx.x == 32) s = 3;",
@@ -213,6 +219,20 @@ CASES = {
         "__shared__ int s[32], flag; s[LANE] = 1; __syncthreads();\n"
         "if (WARP == 0) { s[LANE] = 1 + LANE; st_release(&flag, 1); }\n"
         "if (WARP == 1) { st_release(&flag, 2); y[LANE] = s[LANE]; }",
+        "read of 4 bytes at .* writes at|write of 4 bytes .* reads at",
+        64,
+    ),
+    "two acquiring reads hand nothing over": (
+        "__shared__ int s[32], flag; s[LANE] = flag = 0; __syncthreads();\n"
+        "if (WARP == 1) { y[LANE] = s[LANE]; y[LANE] += ld_acquire(&flag); }\n"
+        "if (WARP == 0) { y[LANE] += ld_acquire(&flag); s[LANE] = 2; }",
+        "write of 4 bytes at .* reads at|read of 4 bytes .* writes at",
+        64,
+    ),
+    "two releasing writes hand nothing over": (
+        "__shared__ int s[32], flag; s[LANE] = 1; __syncthreads();\n"
+        "if (WARP == 1) { s[LANE] = 1 + LANE; st_release(&flag, 1); }\n"
+        "if (WARP == 0) { st_release(&flag, 2); y[LANE] = s[LANE]; }",
         "read of 4 bytes at .* writes at|write of 4 bytes .* reads at",
         64,
     ),

@@ -343,6 +343,22 @@ def test_an_encoder_that_replaces_the_one_of_an_open_block(module, x, stream):
     x.check(3, 2, 2, 2)
 
 
+@only_batches
+def test_the_end_of_a_block_whose_encoder_was_replaced(x, stream):
+    """It ends no block of the encoder that has taken its place."""
+    before = cyrt.concurrent()
+    before.__enter__()
+    with cyrt.CommandEncoder(stream) as encoder:
+        with encoder.concurrent():
+            before.__exit__(None, None, None)
+            x.add(0)
+            x.add(1)
+        x.add(2)
+        encoder.commit()
+        assert (0, 1) not in edges(encoder)
+    x.check(1, 1, 1, 0)
+
+
 def test_a_streams_own_encoder_is_every_threads(x, another):
     """Who asks for it takes it from nobody: a block's thread goes on with it."""
     with cyrt.batch() as encoder:

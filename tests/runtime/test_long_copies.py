@@ -49,11 +49,12 @@ class Halt:
 
 
 class HaltBetween(Halt):
-    """Halts the first copy to the device between two chunks, where it looks for a free one."""
+    """Halts the first copy to the device between two chunks, where it looks for a free one. By then
+    it has sent one of these numbers of them."""
 
-    def __init__(self, replaced):
+    def __init__(self, replaced, chunks=range(4, 8)):
         super().__init__(replaced, TO_DEVICE, chunk=0)
-        self.thread = None
+        self.thread, self.chunks = None, chunks
         replaced("cuEventQuery", [c_void_p], self.query)
 
     def copy(self, original, *arguments):
@@ -62,7 +63,7 @@ class HaltBetween(Halt):
         return original(*arguments)
 
     def query(self, original, event):
-        if self.thread == threading.get_ident() and self.calls >= 4:
+        if self.thread == threading.get_ident() and self.calls in self.chunks:
             self.reached.set()
             self.go.wait(30)
         return original(event)
@@ -73,13 +74,25 @@ def halt(replaced):
     halts = []
 
     def make(*arguments, **keywords):
-        made = Halt(replaced, *arguments, **keywords) if arguments else HaltBetween(replaced)
+        made = (Halt if arguments else HaltBetween)(replaced, *arguments, **keywords)
         halts.append(made)
         return made
 
     yield make
     for each in halts:
         each.go.set()
+
+
+def halt_within(halt, chunks, x):
+    """Halt a copy to the device of some chunks: between two, or in one turn with all of them."""
+    if chunks > 4:
+        return halt()
+    with cyrt.Stream():
+        x + 1  # memory that nobody uses gets one chunk while the next one is staged
+    cyrt.synchronize()
+    # Were each chunk sent in a turn of its own, the copy would not come as far as the other halt.
+    halt(chunks=range(1, chunks))
+    return halt(TO_DEVICE, 2)
 
 
 class Task:
@@ -149,7 +162,7 @@ def test_a_write_waits_for_a_copy_to_the_device(kind, chunks, halt):
     """Up to four chunks go in one turn of the stream."""
     count = chunks * CHUNK // 4
     x = MEMORY[kind](0, count)
-    halted = halt(TO_DEVICE, 2) if chunks <= 4 else halt()
+    halted = halt_within(halt, chunks, x)
     copy = Task(x.copy_from, np.full(count, 5, np.int32))
     assert halted.reached.wait(30)
     write = Task(add_one, x)
@@ -164,7 +177,7 @@ def test_a_write_waits_for_a_copy_to_the_device(kind, chunks, halt):
 def test_two_copies_to_the_device(chunks, halt):
     count = chunks * CHUNK // 4
     x = ints(0, count)
-    halted = halt(TO_DEVICE, 2) if chunks <= 4 else halt()
+    halted = halt_within(halt, chunks, x)
     first = Task(x.copy_from, np.full(count, 1, np.int32))
     assert halted.reached.wait(30)
     second = Task(x.copy_from, np.full(count, 2, np.int32))
@@ -334,15 +347,18 @@ def test_ctrl_c_ends_the_wait_for_the_work_before(direction, gate):
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
         gate.write(x, 4, N)
-        cyrt.commit()
+        event = cyrt.Event()
+        event.record()
         host = np.full(N, 8, np.int32)
         signal.setitimer(signal.ITIMER_REAL, 0.1)
         with pytest.raises(KeyboardInterrupt):
             (x.copy_to if direction == TO_HOST else x.copy_from)(host)
+        assert not event.done  # the kernel waits still
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     gate.open()
+    assert (host == 8).all()
     Task(add_one, x).result()
     assert is_whole(x.numpy(), 5)
 
