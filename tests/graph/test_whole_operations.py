@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import os
+import signal
+import threading
 from ctypes import c_int, c_size_t, c_void_p
 
 import numpy as np
@@ -11,7 +14,9 @@ import pytest
 from whole_rounds import Round
 
 import cyrt
+from cyrt.driver import table
 from cyrt.graph import template
+from cyrt.ops.scatter import combine_by_key
 
 pytestmark = pytest.mark.usefixtures("batched")
 IN_FLIGHT = 64
@@ -321,6 +326,204 @@ def test_the_exit_tells_the_error(python):
     assert done.stdout == "done\n", done.stderr
     assert done.returncode == 1
     assert done.stderr.count("cuLaunchKernel failed: CUDA_ERROR_NOT_SUPPORTED") == 1
+
+
+@pytest.fixture
+def elsewhere():
+    """Call a function on another thread, whose current stream is the same; return its error.
+
+    The thread leaves the stream later, which launches what is recorded.
+    """
+    threads = []
+
+    def call(stream, function):
+        errors, done = [], threading.Event()
+
+        def run():
+            with stream:
+                try:
+                    function()
+                except Exception as error:
+                    errors.append(error)
+                done.set()
+
+        threads.append(threading.Thread(target=run))
+        threads[-1].start()
+        assert done.wait(30)
+        return errors[0] if errors else None
+
+    yield call
+    for thread in threads:
+        thread.join(30)
+
+
+@pytest.mark.parametrize("reader", [each for each in READERS if "encoder" not in each])
+def test_another_thread_raises_the_error(failed, elsewhere, reader):
+    """Whoever comes first to the stream; it is raised once."""
+    round = failed()
+    error = elsewhere(round.stream, lambda: READERS[reader](round))
+    assert isinstance(error, cyrt.CudaError)
+    assert "cuLaunchKernel failed: CUDA_ERROR_NOT_SUPPORTED" in str(error)
+    for each in READERS.values():
+        each(round)
+    round.run_to_end()
+
+
+# --- what comes between two kernels of one operation ---
+
+
+@pytest.fixture
+def filled(setting):
+    """Fill the batch of a new stream's own encoder so that an operation's last kernels have no
+    room."""
+    setting(CYRT_MAX_OPS_PER_GRAPH="64")
+
+    def fill(stream, operation, *arguments, left):
+        x = cyrt.zeros(64)
+        encoder = cyrt.current_encoder()
+        with cyrt.batch():
+            operation(*arguments)
+            kernels = encoder.num_ops
+        stream.synchronize()
+        assert kernels > left
+        block = cyrt.batch()  # no round ends a batch inside
+        block.__enter__()
+        for _ in range(64 - (kernels - left)):
+            cyrt.add(x, 1, out=x)
+        return encoder, x, block
+
+    return fill
+
+
+@pytest.fixture
+def combination():
+    """Integers, which are combined in two launches, and the sums. Checking mode, which reads the
+    keys of `add.at`, does not read these."""
+    key = np.arange(4000, dtype=np.uint32) % 16
+    x = cyrt.zeros(16, dtype="int32")
+    cyrt.add(x, 0, out=x)  # loads the kernel
+    cyrt.synchronize()
+    ones = cyrt.ones(4000, dtype="int32")
+    return x, ("add", x, cyrt.asarray(key), ones), np.bincount(key)
+
+
+def test_another_thread_records_between_two_launches(filled, combination, replaced, elsewhere):
+    """The first one completes the batch; the other thread records while it is launched."""
+    found = []
+
+    def launch(original, *arguments):
+        if not found and encoder.num_ops == 0:
+            found.append(elsewhere(stream, lambda: cyrt.add(x, 100, out=x)))
+            found.append(encoder.num_ops)
+        return original(*arguments)
+
+    with cyrt.Stream() as stream:
+        x, arguments, sums = combination
+        encoder, count, block = filled(stream, combine_by_key, *arguments, left=1)
+        replaced("cuGraphLaunch", [c_void_p] * 2, launch)
+        combine_by_key(*arguments)
+        assert found == [None, 1]
+        assert encoder.num_ops == 2
+        block.__exit__(None, None, None)
+        np.testing.assert_array_equal(x.numpy(), 2 * sums + 100)
+        assert (count.numpy() == count.numpy()[0]).all()
+
+
+def test_a_signal_handler_records_between_two_launches(filled, combination, replaced):
+    """The last launch waits for another thread's turn; what the handler raises comes after it."""
+    launching, go, seen = threading.Event(), threading.Event(), []
+
+    def launch(original, *arguments):
+        if threading.current_thread() is thread:
+            # What the handler raises is not to be raised in here, in the main thread's launch.
+            table.replace("cuGraphLaunch", ctypes.cast(original, c_void_p).value)
+            launching.set()
+            go.wait(30)
+        return original(*arguments)
+
+    def handle(*_):
+        if encoder.num_ops < 64:
+            signal.setitimer(signal.ITIMER_REAL, 0.02)
+            return
+        seen.append(encoder.num_ops)
+        go.set()
+        cyrt.add(x, 100, out=x)
+        raise KeyboardInterrupt
+
+    def commit():
+        with stream:
+            cyrt.commit()
+
+    with cyrt.Stream() as stream:
+        x, arguments, sums = combination
+        encoder, count, block = filled(stream, combine_by_key, *arguments, left=1)
+        recorded, thread = encoder.num_ops, threading.Thread(target=commit)
+        replaced("cuGraphLaunch", [c_void_p] * 2, launch)
+        thread.start()
+        assert launching.wait(30)
+        for _ in range(recorded):
+            cyrt.add(count, 1, out=count)
+        before = signal.signal(signal.SIGALRM, handle)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.02)
+            with pytest.raises(KeyboardInterrupt):
+                combine(*arguments)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+            go.set()
+        thread.join(30)
+        assert seen == [64]
+        block.__exit__(None, None, None)
+        np.testing.assert_array_equal(x.numpy(), 2 * sums + 100)
+        assert (count.numpy() == 2 * recorded).all()
+
+
+def combine(*arguments):
+    combine_by_key(*arguments)
+    for _ in range(1000):  # looks for signals
+        pass
+
+
+def test_another_threads_operation_between_two_kernels_raises_the_error(
+    filled, library, replaced, refuse, elsewhere
+):
+    """It is no part of the operation that goes on, which keeps the error."""
+    buffer, found = cyrt.Buffer(1024), []
+    buffer.fill(0)
+
+    def increase(stream, addresses):
+        for _ in range(3):
+            library.put(stream, "increase", [c_size_t(addresses[0]), c_int(128)])
+
+    def call():
+        template.record_call([7], increase, [buffer], [0])
+
+    def query(original, event):
+        if done() and not found:
+            found.append(None)  # once
+            found[0] = elsewhere(stream, lambda: cyrt.add(y, 1, out=y))
+        return original(event)
+
+    with cyrt.Stream() as stream:
+        y = cyrt.zeros(64)
+        for _ in range(4):  # the call is learned
+            call()
+            cyrt.synchronize()
+        _, lost, block = filled(stream, call, left=1)
+        done = refuse(0)  # one of those before the call
+        replaced("cuEventQuery", [c_void_p], query)
+        call()
+        assert done()
+        assert isinstance(found[0], cyrt.CudaError)
+        assert "cuLaunchKernel failed: CUDA_ERROR_NOT_SUPPORTED" in str(found[0])
+        block.__exit__(None, None, None)  # raises nothing
+        held = np.empty(1024, np.uint8)
+        buffer.copy_to(held)
+        assert (held.view(np.float32)[:128] == 18).all()
+        assert (y.numpy() == 0).all()
+        with raises():
+            lost.numpy()
 
 
 # --- a batch that cannot be launched at once ---
