@@ -21,12 +21,20 @@ from cyrt.builtin.transpose cimport record_transpose
 from cyrt.graph.commit cimport Recorder
 from cyrt.graph.recorder cimport encoder_of, record_kernel
 from cyrt.graph.recording cimport Use
+from cyrt.graph.replay_call cimport replay_call
 from cyrt.runtime.memory cimport Memory, live_block, overwriting
 from cyrt.runtime.module cimport LoadedFunction
-from cyrt.runtime.state cimport DEVICE_MEMORY, READ, Block, StreamState
+from cyrt.runtime.state cimport DEVICE_MEMORY, OVERWRITE, READ, Block, StreamState
 
 cdef enum:
     TRANSPOSED = 8          # the shortest dimension that is exchanged through tiles
+
+# The form of a call on contiguous operands.
+cdef enum Form:
+    UNARY
+    BINARY
+    NUMBER_LEFT
+    NUMBER_RIGHT
 
 cdef long long[MAX_NDIM] zero_strides    # strides of a number: 0
 cdef long long[4] no_offsets
@@ -115,18 +123,36 @@ cdef inline bint is_own(const Block* block, int ordinal) noexcept:
     return block.kind == DEVICE_MEMORY and not block.shared and block.ordinal == ordinal
 
 
+cdef inline unsigned long long key_of(int op, int dtype, Form form, bint whole,
+                                      long long n) noexcept:
+    """Return the key of a call for `replay_call`; 0: there is none."""
+    return 0 if n >> 40 else (<unsigned long long>n << 24 | op << 16 | dtype << 8 | form << 1
+                              | whole)
+
+
 cdef int record_contiguous(StreamState* stream, int op, int dtype, Memory out, Memory a,
                            Block* a_block, PyObject* b, Block* b_block, long long n) except -1:
     cdef Entry* entry = entry_of(stream.ordinal, op, dtype)
     cdef Use[3] uses
     cdef Launch launch
     cdef Parameters params
-    cdef unsigned long long misaligned
+    cdef unsigned long long key, misaligned
+    cdef unsigned long long[3] words
     cdef int inputs = 1 if b == NULL else 2
     uses[0].block = a_block
     if b != NULL:
         uses[1].block = b_block
     uses[inputs].block = live_block(out)
+    uses[0].access = uses[inputs - 1].access = READ
+    uses[inputs].access = overwriting(out)
+    key = key_of(op, dtype, UNARY if b == NULL else BINARY, uses[inputs].access == OVERWRITE, n)
+    words[0] = a.address
+    if b != NULL:
+        words[1] = (<Memory>b).address
+    words[inputs] = out.address
+    if key and replay_call(stream, key, entry.functions[<int>ALIGNED], uses,
+                           inputs + 1, words, inputs + 1, -1):
+        return 0
     if n == 0:
         return 0
     misaligned = (a.address & (entry.items * entry.itemsizes[1] - 1)) \
@@ -150,11 +176,9 @@ cdef int record_contiguous(StreamState* stream, int op, int dtype, Memory out, M
                     and is_own(uses[inputs].block, stream.ordinal)):
         return record_slowly(stream, &launch, op, out, a, b, n)
     choose_aligned(&launch, n)
-    uses[0].access = uses[inputs - 1].access = READ
-    uses[inputs].access = overwriting(out)
     return record_kernel(encoder_of(stream), <LoadedFunction>entry.functions[<int>ALIGNED],
                          &launch.geometry, <const char*>&params, uses, inputs + 1, None, False, 0,
-                         NULL, NULL)
+                         NULL, NULL, key)
 
 
 cdef int record_with_number(StreamState* stream, int op, int dtype, Memory out, Memory a,
@@ -165,10 +189,21 @@ cdef int record_with_number(StreamState* stream, int op, int dtype, Memory out, 
     cdef Launch launch
     cdef Parameters params
     cdef Operand[3] operands
+    cdef unsigned long long key
+    cdef unsigned long long[3] words
     if n == 0:
         return 0
     uses[0].block = a_block
     uses[1].block = live_block(out)
+    uses[0].access = READ
+    uses[1].access = overwriting(out)
+    key = key_of(op, dtype, NUMBER_LEFT if left else NUMBER_RIGHT, uses[1].access == OVERWRITE, n)
+    words[left] = a.address
+    words[not left] = number[0]
+    words[2] = out.address
+    if key and replay_call(stream, key, entry.functions[<int>ALIGNED], uses, 2,
+                           words, 3, not left):
+        return 0
     if entry.itemsizes[1] > 8 or not takes_aligned(entry, n) \
             or a.address & (entry.items * entry.itemsizes[1] - 1) \
             or out.address & (entry.items * entry.itemsizes[0] - 1) \
@@ -186,11 +221,9 @@ cdef int record_with_number(StreamState* stream, int op, int dtype, Memory out, 
     params.aligned2.flags = ELEMENTWISE_VALUE if left else ELEMENTWISE_VALUE << 2
     launch.entry = entry
     choose_aligned(&launch, n)
-    uses[0].access = READ
-    uses[1].access = overwriting(out)
     return record_kernel(encoder_of(stream), <LoadedFunction>entry.functions[<int>ALIGNED],
                          &launch.geometry, <const char*>&params, uses, 2, None, False, 0, NULL,
-                         NULL)
+                         NULL, key)
 
 
 cdef int record_slowly(StreamState* stream, Launch* launch, int op, Memory out, Memory a,

@@ -28,10 +28,11 @@ cdef Recorder encoder_of(StreamState* state)
 # may use memory that `uses` does not contain, and waits for all earlier work.
 cdef int record(Recorder self, const Operation* operation, Use* uses, int num_uses,
                 list foreign, bint opaque) except -1
+# `key`: see replay_call.
 cdef int record_kernel(Recorder self, LoadedFunction function, const Geometry* geometry,
                        const char* params, Use* uses, int num_uses, list foreign, bint opaque,
                        unsigned int flags, const unsigned int* cluster,
-                       const EarlyLoad* early) except -1
+                       const EarlyLoad* early, unsigned long long key=*) except -1
 cdef int attach(Recorder self, StreamState* state, graphs) except -1
 # Launch what is recorded, and close the encoder; the stream continues without it.
 cdef void detach(Recorder self) noexcept

@@ -27,6 +27,7 @@ from cyrt.graph.loss cimport inherit
 from cyrt.graph.plan_cache cimport drop_unreachable
 from cyrt.graph.ranges cimport resolve
 from cyrt.graph.recording cimport COPY, EMPTY, KERNEL, TEMPLATE, Recording
+from cyrt.graph.replay_call cimport is_quiet
 from cyrt.graph.scope cimport Scope, innermost
 from cyrt.runtime.device cimport (
     contexts, current_ordinal, enter_quietly, leave_quietly, verify,
@@ -158,7 +159,7 @@ cdef void detach(Recorder self) noexcept:
 cdef int join_group(Recorder self) except -1:
     """Append an empty node that waits for the group; all later operations wait for that node."""
     cdef Recording* recording = self.recording
-    cdef Operation join = Operation(EMPTY, 0, NULL, NULL, 0, NULL, NULL, NULL, 0, NULL, NULL)
+    cdef Operation join = Operation(EMPTY, 0, NULL, NULL, 0, NULL, NULL, NULL, 0, NULL, NULL, 0)
     if recording.num_nodes > recording.group:
         recordings.reserve(recording, 0, 0)
         recordings.add_barrier(recording)
@@ -426,13 +427,6 @@ cdef int add_node(Recorder self, const Operation* operation, Use* uses, int num_
     return node
 
 
-cdef inline bint is_quiet(Recorder self) noexcept:
-    """Return whether nothing but the recording itself matters to the next operation."""
-    cdef StreamState* state = self.state
-    return not (poisoned or priority_thread or state.behind or state.failed or state.capturing
-                or state.grouping or self.joined) and self.bytes < self.max_bytes
-
-
 cdef int replay_or_add(Recorder self, const Operation* operation, Use* uses, int num_uses,
                        list foreign, bint opaque) except -1:
     """Replay or append the operation, which is ordered, and return its node. `opaque`: it is
@@ -480,9 +474,7 @@ cdef int record(Recorder self, const Operation* operation, Use* uses, int num_us
                 list foreign, bint opaque) except -1:
     cdef int node = self.replay.played
     if node == 0 or node >= self.boundary.min_ops - 1 or foreign is not None or opaque \
-            or not is_quiet(self) or verify(
-                self.state.ordinal, self.state.epoch, b"cuLaunchKernel") < 0 \
-            or not replays.play(
+            or not is_quiet(self) or not replays.play(
                 &self.replay, self.state, operation, uses, num_uses, False, &self.bytes,
                 &self.num_early_loads):
         node = order_and_add(self, operation, uses, num_uses, foreign, opaque)
@@ -538,7 +530,7 @@ cdef int launch_directly(Recorder self, LoadedFunction function, const Geometry*
 cdef int record_kernel(Recorder self, LoadedFunction function, const Geometry* geometry,
                        const char* params, Use* uses, int num_uses, list foreign, bint opaque,
                        unsigned int flags, const unsigned int* cluster,
-                       const EarlyLoad* early) except -1:
+                       const EarlyLoad* early, unsigned long long key=0) except -1:
     cdef Operation operation
     if self.direct and foreign is None and flags == 0:
         return launch_directly(self, function, geometry, params, uses, num_uses, opaque)
@@ -553,6 +545,7 @@ cdef int record_kernel(Recorder self, LoadedFunction function, const Geometry* g
     operation.param_bytes = function.layout.nbytes
     operation.owner = <void*>function
     operation.early = early
+    operation.key = key
     return record(self, &operation, uses, num_uses, foreign, opaque)
 
 
@@ -572,7 +565,7 @@ cdef int record_copy(StreamState* state, Block* target, Access access, CUdevicep
                      Block* source, CUdeviceptr start, size_t nbytes) except -1:
     """Record a copy within the device."""
     cdef Operation operation = Operation(
-        COPY, 0, NULL, NULL, 0, NULL, NULL, NULL, 0, NULL, NULL)
+        COPY, 0, NULL, NULL, 0, NULL, NULL, NULL, 0, NULL, NULL, 0)
     cdef unsigned long long[3] params
     cdef Use[2] uses
     params[0], params[1], params[2] = to, start, nbytes

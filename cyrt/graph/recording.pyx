@@ -253,6 +253,7 @@ cdef int append(Recording* recording, const Operation* operation, int num_uses) 
     node.flags = flags
     node.function = operation.function
     node.serial = operation.serial
+    node.key = operation.key
     node.layout = operation.layout
     node.first_edge = recording.open_edge
     node.first_use = recording.num_uses

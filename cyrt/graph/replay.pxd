@@ -69,7 +69,7 @@ cdef inline bint play(Replay* replay, StreamState* stream, const Operation* oper
     operation may load before it waits."""
     cdef Recording* script = replay.script
     cdef int i, index = replay.played
-    cdef const Node* node = &script.nodes[index]
+    cdef Node* node = &script.nodes[index]
     cdef Use* own
     cdef Block* block
     cdef unsigned int* early = NULL
@@ -87,6 +87,7 @@ cdef inline bint play(Replay* replay, StreamState* stream, const Operation* oper
         elif not may_load_early_again(stream, operation, uses):
             return False
     own = script.uses + node.first_use
+    node.key = operation.key
     for i in range(num_uses):
         block = uses[i].block
         own[i].generation = block.generation

@@ -458,7 +458,7 @@ cdef int record_template(Recorder encoder, Template template,
     operation.kind = TEMPLATE
     operation.params = addresses
     operation.param_bytes = num_operands * sizeof(addresses[0])
-    operation.early = NULL
+    operation.early, operation.key = NULL, 0
     try:
         for i in range(template.count):
             kernel = <TemplateKernel>template.kernels[i]
@@ -496,7 +496,7 @@ cdef ChildGraph capture_opaque(Template template, const unsigned long long* addr
 cdef int record_opaque(Recorder encoder, Template template, ChildGraph child, Use* uses,
                        int num_uses, list foreign) except -1:
     cdef Operation operation = Operation(
-        CHILD, 0, NULL, NULL, child.shape, NULL, NULL, NULL, 0, <void*>child, NULL)
+        CHILD, 0, NULL, NULL, child.shape, NULL, NULL, NULL, 0, <void*>child, NULL, 0)
     cdef unsigned long long[2] params
     params[0], params[1] = <size_t>child.graph, child.serial
     operation.params = params
