@@ -115,6 +115,15 @@ def test_calls_upward_go_through_seams():
             assert found is None or found[1] == room, f"{path} sets {name} of another room"
 
 
+def test_the_runtime_has_one_path_to_a_commit():
+    calls = [
+        path.name
+        for path in sorted((ROOT / "runtime").glob("*.p*"))
+        for _ in re.findall(r"\bgraph\.commit\b", path.read_text())
+    ]
+    assert calls == ["stream_state.pxd"]
+
+
 def test_rooms_are_there_and_documented():
     for room in FLOORS:
         assert any((ROOT / room).with_suffix(end).exists() for end in ("", ".py", ".pyx")), room

@@ -105,9 +105,10 @@ cdef void* continued() noexcept
 cdef void continue_operation(void* recorder) noexcept
 # Return a number for a new recording; it is never reused.
 cdef unsigned long long new_epoch() noexcept
-# Launch what was recorded before the call, and raise the error of a launch that is kept. `reason`,
-# here and below, tells in traces why the caller asks for it: a text that is never freed.
-cdef int commit(Recorder self, const char* reason) except -1
+# Launch what any thread recorded for the stream before the call, wait for a launch that another one
+# has begun, and raise the error of a launch that is kept. `reason`, here and below, tells in traces
+# why the caller asks for it: a text that is never freed.
+cdef int commit(StreamState* state, const char* reason) except -1
 # Launch what is recorded unless that has to wait: the next operation, commit or wait then launches
 # it. An error is kept; what a signal handler raises is raised when the call has returned.
 cdef void commit_at_end(Recorder self, const char* reason) noexcept

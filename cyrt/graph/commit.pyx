@@ -252,9 +252,13 @@ cdef bint has_work(Recorder self) noexcept:
     return num_recorded(self) or self.kept is not None or self.handlers is not None
 
 
-cdef int commit(Recorder self, const char* reason) except -1:
+cdef int commit(StreamState* state, const char* reason) except -1:
+    cdef Recorder self
+    if state.encoder == NULL:
+        return wait_for_submission(state)
+    self = <Recorder>state.encoder
     launch_recorded(self, reason)
-    return raise_failure(self) if self.state.failed else 0
+    return raise_failure(self) if state.failed else 0
 
 
 cdef void commit_at_end(Recorder self, const char* reason) noexcept:
@@ -278,7 +282,7 @@ cdef int commit_now(Recorder self, const char* reason) except -1:
 
 cdef int commit_before(Recorder self, const char* reason) except -1:
     return launch_surely(self, False, reason) if cyrt_continued == <void*>self \
-        else commit(self, reason)
+        else commit(self.state, reason)
 
 
 cdef int launch_surely(Recorder self, bint recorded, const char* reason) except -1:

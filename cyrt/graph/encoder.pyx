@@ -299,7 +299,7 @@ cdef class CommandEncoder(Recorder):
         checked_buffers(writes, "writes")
         # An error that is kept is raised now: at the block's end, what was captured would be lost.
         while self.state.pending or self.state.submitting or self.state.failed:
-            commit(self, b"a capture begins")
+            commit(self.state, b"a capture begins")
         begin_capture(self.state, CU_STREAM_CAPTURE_MODE_RELAXED)
         try:
             yield self.stream
@@ -391,7 +391,7 @@ cdef class CommandEncoder(Recorder):
     def commit(self):
         """Launch what is recorded, if anything."""
         self.own()
-        commit(self, b"commit()")
+        commit(self.state, b"commit()")
 
     def synchronize(self):
         """Launch what is recorded and wait until it has ended."""
@@ -502,13 +502,13 @@ def batch():
     cdef CommandEncoder encoder = current_encoder()
     cdef Scope scope
     if num_recorded(encoder):
-        commit(encoder, b"a batch() block begins")
+        commit(encoder.state, b"a batch() block begins")
     scope = open_scope(encoder, False)
     try:
         yield encoder
     finally:
         close_scope(scope)
-        commit(encoder, b"the batch() block ends")
+        commit(encoder.state, b"the batch() block ends")
 
 
 def concurrent():

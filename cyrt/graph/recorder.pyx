@@ -43,7 +43,7 @@ from cyrt.runtime.state cimport (
     FOREIGN_MEMORY, OVERWRITE, READ, Access, Block, StreamState,
 )
 from cyrt.runtime.stream cimport flush_current, report_unraisable
-from cyrt.runtime.stream_state cimport flush, refuse_captured
+from cyrt.runtime.stream_state cimport refuse_captured
 from cyrt.runtime.waiting cimport wait_state
 from cyrt.runtime.submission cimport (
     end_submission, priority_thread, release_priority, request_priority, try_submission,
@@ -113,7 +113,7 @@ cdef bint launch_rest(Recorder self) noexcept:
     while (state.pending or state.submitting or state.failed or self.in_flight) \
             and failures < MOST_FAILURES:
         try:
-            commit(self, b"the encoder ends")
+            commit(state, b"the encoder ends")
             if self.in_flight:
                 wait_state(state)   # objects kept for batches live until these have ended
         except KeyboardInterrupt:
@@ -507,7 +507,7 @@ cdef int launch_directly(Recorder self, LoadedFunction function, const Geometry*
             order_again(self, uses, num_uses, opaque)
         check_owners(self, uses, num_uses)
         if state.pending:
-            commit(self, b"a kernel comes that is launched without a graph")
+            commit(state, b"a kernel comes that is launched without a graph")
         elif wait_for_room(state) == 0:
             continue
         elif try_submission(state):
@@ -587,7 +587,7 @@ def _end_handler():
                 <Recorder>encoder).state.recording_epoch:
             continue
         try:
-            flush(<StreamState*><size_t>address, b"a handler of a batch's end has recorded")
+            commit(<StreamState*><size_t>address, b"a handler of a batch's end has recorded")
         except Exception as error:      # One device failed: work of the others is still launched.
             failed = failed or error
     if failed is not None:

@@ -13,10 +13,6 @@ from cyrt.runtime cimport seam
 from cyrt.runtime.state cimport StreamState
 
 
-cdef int commit_stream(StreamState* stream, const char* reason) except -1:
-    return commit(<Recorder>stream.encoder, reason)
-
-
 cdef int release_ended_batches_of(StreamState* stream) except -1:
     return release_ended_batches(<Recorder>stream.encoder)
 
@@ -40,7 +36,7 @@ cdef int keep_on(StreamState* stream, object obj) except -1:
     return keep(encoder_of(stream), obj)
 
 
-seam.graph.commit = commit_stream
+seam.graph.commit = commit
 seam.graph.release_ended_batches = release_ended_batches_of
 seam.graph.release_all_ended = release_all_ended
 seam.graph.stop_replay = stop_replay_of

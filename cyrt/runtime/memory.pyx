@@ -26,7 +26,7 @@ from cyrt.runtime.state cimport (
     DEVICE_MEMORY, FOREIGN_MEMORY, PINNED_MEMORY, READ, Block, StreamState,
 )
 from cyrt.runtime.stream cimport Stream, current_state, stream_of
-from cyrt.runtime.stream_state cimport flush, wrapped_state, legacy_state, order_launched, states
+from cyrt.runtime.stream_state cimport flush_all, wrapped_state, legacy_state, order_launched
 from cyrt.runtime.transfer cimport copy_page_locked, is_page_locked, to_device, to_host
 from cyrt.runtime.untracked cimport (
     PyObject_GC_IsTracked, cyrt_bear_untracked, cyrt_has_weak_references,
@@ -201,11 +201,13 @@ cdef class Buffer(Memory):
             The Buffer is a view.
         """
         cdef Block* block
+        cdef int ordinal
         check_initialised(self)
         if self.base is not None:
             raise ValueError("a view does not own its memory: free the Buffer it is a view of")
         if self.block != NULL and is_outside(self.block):
-            flush_all()     # recordings of every device order such memory by its address
+            for ordinal in range(MAX_DEVICES):  # recordings order such memory by its address
+                flush_all(ordinal, b"memory that other libraries may use is freed")
         if self.exports:    # checked after the commit, which lets other threads run
             raise BufferError("the host still looks at the memory, through a memoryview or an "
                               "array made from the Buffer")
@@ -393,18 +395,6 @@ cdef int fill_memory(Memory memory, value, stream) except -1:
     end_direct(state)
     leave(state.ordinal, entered, result, b"cuMemsetD8Async")
     order_foreign_streams(block, state)
-    return 0
-
-
-cdef int flush_all() except -1:
-    """Launch all recorded work of every device that has no fault."""
-    cdef StreamState* state
-    cdef int ordinal
-    for ordinal in range(MAX_DEVICES):
-        state = states[ordinal]
-        while state != NULL and not faulted[ordinal]:
-            flush(state, b"memory that other libraries may use is freed")
-            state = state.next
     return 0
 
 

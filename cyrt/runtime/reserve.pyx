@@ -21,7 +21,7 @@ from cyrt.runtime.freed cimport return_block, return_unsettled_blocks, unsettled
 from cyrt.runtime.bitset cimport drop_bit
 from cyrt.runtime.seam cimport graph
 from cyrt.runtime.state cimport FREE, LIVE, NUM_BINS, Bin, Block, StreamState
-from cyrt.runtime.stream_state cimport flush, states
+from cyrt.runtime.stream_state cimport flush_all, states
 from cyrt.runtime.submission cimport sleep_briefly
 from cyrt.runtime.waiting cimport wait_all
 
@@ -294,7 +294,8 @@ cdef size_t trim(int ordinal) except? 1:
     cdef Slab* slab
     while pool.trimmer not in (0, thread):      # what it frees was free before this call
         sleep_briefly(state, &naps)
-    flush_recorded(ordinal)             # returns the RESTING blocks to their bins
+    # This returns the RESTING blocks to their bins.
+    flush_all(ordinal, b"free memory is returned to the driver")
     return_unsettled_blocks(ordinal)
     hold_captured_slabs(ordinal, 1)
     blocks = detach_free_blocks(ordinal)
@@ -338,15 +339,6 @@ cdef size_t trim(int ordinal) except? 1:
 cdef void end_trim(Pool* pool, unsigned long thread, unsigned long outer) noexcept:
     if pool.trimmer == thread:          # else another thread began a trim and will end it
         pool.trimmer = outer if outer == thread else 0
-
-
-cdef int flush_recorded(int ordinal) except -1:
-    cdef StreamState* state = states[ordinal]
-    while state != NULL:
-        if not state.capturing:
-            flush(state, b"free memory is returned to the driver")
-        state = state.next
-    return 0
 
 
 @reset_hooks.append

@@ -2,12 +2,13 @@
 #
 # INVARIANTS
 # - graph/seam sets every member when the package is imported. There is no other call upward.
+# - Only `flush` of stream_state calls `commit`: whoever needs recorded work launched calls `flush`.
 
 from cyrt.driver.cuda cimport CUdeviceptr
 from cyrt.runtime.state cimport Access, Block, StreamState
 
 cdef struct GraphCalls:
-    # Launch the work that this or another thread recorded for the stream before the call.
+    # See graph/commit.
     int (*commit)(StreamState* stream, const char* reason) except -1
     # Drop the objects that were kept for batches of the stream that have ended, or of any stream.
     int (*release_ended_batches)(StreamState* stream) except -1

@@ -7,6 +7,7 @@
 
 from cyrt.driver.cuda cimport CUevent, CUresult, CUstream
 from cyrt.driver.table cimport MAX_DEVICES
+from cyrt.runtime.seam cimport graph
 from cyrt.runtime.state cimport StreamState
 
 # Launch all work that was recorded before the call, wait for a launch that another thread has
@@ -14,9 +15,10 @@ from cyrt.runtime.state cimport StreamState
 # a text that is never freed, tells in traces why the caller asks for it.
 cdef inline int flush(StreamState* stream, const char* reason) except -1:
     if stream.pending or stream.submitting or stream.wants_commits or stream.failed:
-        return flush_pending(stream, reason)
+        return graph.commit(stream, reason)
     return 0
-cdef int flush_pending(StreamState* stream, const char* reason) except -1
+# Do so for every stream of a device that is not captured, unless the device has a fault.
+cdef int flush_all(int ordinal, const char* reason) except -1
 
 # A linked list of the states of each device.
 cdef StreamState* states[MAX_DEVICES]

@@ -4,14 +4,12 @@
 from libc.stdlib cimport calloc
 
 from cyrt.driver.cuda cimport *
-from cyrt.driver.table cimport MAX_DEVICES, check, cu
+from cyrt.driver.table cimport MAX_DEVICES, check, cu, faulted
 from cyrt.runtime.device cimport (
     contexts, context_of, enter, enter_quietly, leave, leave_quietly, verify,
 )
 from cyrt.runtime.device import reset_hooks
-from cyrt.runtime.seam cimport graph
 from cyrt.runtime.state cimport StreamState
-from cyrt.runtime.submission cimport wait_for_submission
 
 cdef extern from *:
     """
@@ -109,10 +107,13 @@ cdef bint is_others_thread(const StreamState* stream) noexcept:
     return stream.thread != 0 and stream.thread != cyrt_thread_number()
 
 
-cdef int flush_pending(StreamState* stream, const char* reason) except -1:
-    if stream.encoder != NULL:
-        return graph.commit(stream, reason)
-    return wait_for_submission(stream)
+cdef int flush_all(int ordinal, const char* reason) except -1:
+    cdef StreamState* state = states[ordinal]
+    while state != NULL and not faulted[ordinal]:
+        if not state.capturing:
+            flush(state, reason)
+        state = state.next
+    return 0
 
 
 cdef int refuse_captured(StreamState* state) except -1:
