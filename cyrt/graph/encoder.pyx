@@ -440,9 +440,9 @@ cdef class CommandEncoder(Recorder):
             libraries recorded as kernels, ``repoints``, and ``opaque_captures``, calls that are
             captured each time; ``early_loads``, operations that may load their weights while those
             before them still run; operations ``replayed``, which were compared with an earlier
-            batch and not recorded again; and for all encoders together ``plans``, the bytes that their
-            graphs and the shared ones occupy, ``bytes_held``, and ``templates`` of libraries'
-            calls.
+            batch and not recorded again; and for all encoders together ``plans``, the bytes that
+            their graphs and the shared ones occupy, ``bytes_held``, and ``templates`` of
+            libraries' calls.
         """
         count, held = cache_size()
         return {

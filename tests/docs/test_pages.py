@@ -25,7 +25,7 @@ def run_page(page: Path, *line: object) -> None:
     """Run a page's blocks in a process of their own."""
     done = subprocess.run(
         [sys.executable, "-P", blocks.__file__, page, *map(str, line)],
-        env={**os.environ, "CYRT_GRAPHS": "1", "CYRT_LAUNCH_BLOCKING": "0"},
+        env={**os.environ, "CYRT_GRAPHS": "1", "CYRT_LAUNCH_BLOCKING": "0", "CYRT_REPLAY": "1"},
         capture_output=True,
         text=True,
         timeout=300,
