@@ -651,6 +651,7 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
         record_mark(state, after_batch)
         self.timing.launched = now()
     if recording.losses != NULL:
+        stop_replay(self)       # others may have begun one during the launch
         loss.propagate_losses(recording, self.recording)
     if outcome.result == CUDA_SUCCESS:
         outcome.call = b"cuEventRecord"
@@ -670,7 +671,8 @@ cdef bint may_repeat(Recorder self, Plan plan, const Recording* recording, const
     """Return whether a batch may be replayed: an executable graph, most of whose nodes it had, ran
     all of it."""
     return self.replay.enabled and plan is not None and outcome.result == CUDA_SUCCESS \
-        and recording.losses == NULL and recording.barrier < 0 and recording.group < 0 \
+        and recording.losses == NULL and not recording.once \
+        and recording.barrier < 0 and recording.group < 0 \
         and 2 * patched <= <unsigned long long>recording.num_nodes
 
 

@@ -105,6 +105,7 @@ cdef struct Recording:
     int group                   # nodes from this one on have no order among them; -1: none
     Recording* next             # in the recorder's list of spare recordings, or of scripts
     # For graph/replay:
+    bint once                   # its edges follow from more than its operations: it is no script
     bint repeats                # it was launched as a whole, and may be replayed
     bint busy                   # it is being replayed or launched
     unsigned long long used     # number of the launches of scripts, at its own last launch

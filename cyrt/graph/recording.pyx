@@ -74,7 +74,7 @@ cdef void clear(Recording* recording) noexcept:
         free(recording.losses)
         recording.losses = NULL
         recording.loss_room = 0
-    recording.repeats = False
+    recording.repeats = recording.once = False
     recording.num_nodes = 0
     recording.num_edges = 0
     recording.num_uses = 0

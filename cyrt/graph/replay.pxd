@@ -12,6 +12,9 @@
 #   the writer and the readers are missing there; `stop` stores them.
 # - A recording with a barrier is no script: groups without order, opaque operations and other
 #   libraries' memory are recorded each time.
+# - Neither is one whose edges follow from more than its operations: a block was split, joined or
+#   destroyed while the recording used it. The struct of a destroyed block is reused for other memory.
+# - A launch that loses operations stops a replay that others began meanwhile: its nodes may be lost.
 # - A script refers to the kernels of its nodes while these are replayed only. The serial numbers of
 #   kernels are never reused, and are compared before anything is read that belongs to a kernel.
 # - A replayed batch is launched as it stands. Whatever else happens stops the replay: an operation

@@ -166,6 +166,16 @@ cdef Recording* keep(Replay* replay, Recording* recording) noexcept:
     return oldest
 
 
+cdef void forget_uses(const Recording* script, unsigned long long epoch) noexcept:
+    """Remove the script's nodes from the hazards of its blocks."""
+    cdef Hazard* hazard
+    cdef int i
+    for i in range(script.num_uses):
+        hazard = hazard_in(script.uses[i].block, epoch)
+        if hazard != NULL:
+            hazard.writer, hazard.num_readers = -1, 0
+
+
 cdef int verify(Replay* replay, StreamState* stream) except -1:
     """Record the script's operations again, beside it, and compare the arrays."""
     cdef Recording* script = replay.script
@@ -209,6 +219,7 @@ cdef int verify(Replay* replay, StreamState* stream) except -1:
             raise RuntimeError(f"CYRT_REPLAY=verify: {script.num_nodes} operations were replayed "
                                "that differ from what would be recorded")
     finally:
+        forget_uses(script, stream.recording_epoch)     # a commit that begins again verifies again
         recordings.destroy(again)
     return 0
 

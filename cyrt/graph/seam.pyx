@@ -20,6 +20,7 @@ cdef int release_ended_batches_of(StreamState* stream) except -1:
 cdef void stop_replay_of(StreamState* stream) noexcept:
     if stream.encoder != NULL:
         stop_replay(<Recorder>stream.encoder)
+        (<Recorder>stream.encoder).recording.once = True
 
 
 cdef int forget_device(int ordinal) except -1:

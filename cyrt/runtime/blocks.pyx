@@ -59,9 +59,19 @@ cdef Block* new_block(CUdeviceptr address, size_t size, int ordinal, BlockKind k
     return block
 
 
+cdef void leave_recording(const Hazard* hazard) noexcept:
+    """Tell the recording that the next block in the same struct is other memory."""
+    if hazard.stream != NULL and hazard.stream.pending \
+            and hazard.stream.recording_epoch == hazard.epoch:
+        graph.stop_replay(hazard.stream)
+
+
 cdef void destroy_block(Block* block) noexcept:
     global spare_blocks
     cdef int i
+    leave_recording(&block.hazard)
+    for i in range(block.num_others):
+        leave_recording(&block.others[i])
     forget_loss(block)
     if block.keeper:
         stop_keeping(block)

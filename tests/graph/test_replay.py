@@ -1,0 +1,1021 @@
+"""Replay: what comes instead of the expected operation, at each step of a script.
+
+Every program runs with replay, without it, and with ``CYRT_REPLAY=verify``. Results, operations,
+launches, the names and edges of each batch, and the reasons of the commits are the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import signal
+import threading
+from ctypes import c_void_p
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from outside import until
+
+import cyrt
+from cyrt.graph import commit as commits
+
+pytestmark = pytest.mark.usefixtures("batched")
+N = 64
+SOURCE = r"""
+extern "C" {
+__global__ void add(const float* x, const float* b, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = x[i] + b[i];
+}
+__global__ void relay(const float* x, float* y, int n) {
+    asm volatile("griddepcontrol.launch_dependents;");
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = 0.5f * x[i] + y[i];
+}
+}
+"""
+MODES = "0", "1", "verify"
+SETTLING = 8  # rounds until a round is replayed
+COUNTS = ["operations", "commits", "hits", "misses", "chained", "patched"]
+COUNTS += ["instantiations", "launches", "early_loads", "repoints"]
+
+
+@pytest.fixture(scope="module")
+def module():
+    return cyrt.Module(SOURCE)
+
+
+@pytest.fixture(scope="module")
+def relay():
+    return cyrt.Kernel(SOURCE, "relay", pdl=True)
+
+
+class Log:
+    """A list of the batches that are launched."""
+
+    def __init__(self):
+        self.batches = []
+
+    def begin_commit(self, encoder, device, reason, begun):
+        return SimpleNamespace(before=cyrt.Event(), after=cyrt.Event(), reason=reason)
+
+    def end_commit(self, encoder, stream, commit, launched, launching, end):
+        names = list(getattr(launched, "names", launched))
+        self.batches.append((commit.reason, names, list(getattr(launched, "edges", ()))))
+
+
+@contextlib.contextmanager
+def logged():
+    log = Log()
+    commits.set_tracer(log)
+    try:
+        yield log.batches
+    finally:
+        commits.set_tracer(None)
+
+
+@pytest.fixture(scope="module")
+def streams():
+    """All streams: a new one would else have the plans of one that has ended."""
+    return []
+
+
+@pytest.fixture
+def in_each_mode(setting, streams):
+    """Run a program on a new stream in each mode, and compare.
+
+    The program takes the stream's encoder and returns arrays. A first run compiles its kernels.
+    Without `patches`, the counts that depend on addresses are not compared.
+    """
+
+    def run_once(program, mode):
+        setting(CYRT_REPLAY=mode)
+        cyrt.synchronize()
+        gc.collect()
+        cyrt.trim_memory()
+        streams.append(cyrt.Stream())
+        with streams[-1]:
+            encoder = cyrt.current_encoder()
+            with logged() as batches:
+                found = [np.array(each) for each in program(encoder)]
+            stats = encoder.stats()
+        return found, batches, stats
+
+    def run(program, *, patches=True):
+        run_once(program, "0")
+        found, batches, stats = run_once(program, "0")
+        assert stats["replayed"] == 0
+        for mode in MODES[1:]:
+            other = run_once(program, mode)
+            for one, two in zip(found, other[0], strict=True):
+                np.testing.assert_array_equal(one, two)
+            assert other[1] == batches
+            for key in COUNTS if patches else COUNTS[:2]:
+                assert other[2][key] == stats[key], key
+
+    return run
+
+
+class Round:
+    """A round of operations of each kind, at any step of which something else can come."""
+
+    STEPS = 9
+
+    def __init__(self, module, relay, encoder):
+        self.module, self.relay, self.encoder = module, relay, encoder
+        self.both = cyrt.arange(2 * N, dtype=cyrt.float32) / 64
+        self.b, self.other = self.both[:N], self.both[N:]
+        self.x, self.y, self.z, self.v = (cyrt.zeros(N) for _ in range(4))
+        self.kept, self.found = [], []
+        cyrt.synchronize()
+
+    def run(self, at=None, surprise=None):
+        """Run a round; `surprise` is called before the step `at`, and may do another one."""
+        self.t = self.x
+        for i in range(self.STEPS):
+            if i != at or not surprise(self):
+                self.step(i)
+        if at == self.STEPS:
+            surprise(self)
+        self.x = self.t
+        del self.t
+
+    def step(self, i):
+        if i in (0, 4):
+            self.t = self.t + self.b
+        elif i in (1, 8):
+            self.t = self.t * 0.5
+        elif i == 2:
+            self.module["add"][1, N](self.t, self.b, self.y, N)
+        elif i == 3:
+            self.z[...] = self.y
+        elif i == 5:
+            self.v += self.t.sum()
+        elif i == 6:
+            self.relay[1, N](self.t, self.v, N)
+        else:
+            self.v.fill(0)
+
+    def results(self):
+        self.found = [np.array(each) for each in self.found]
+        return [self.x, self.y, self.z, self.v, self.both, *self.kept, *self.found]
+
+
+SURPRISES = {}
+
+
+def surprise(function):
+    SURPRISES[function.__name__.replace("_", " ")] = function
+    return function
+
+
+@surprise
+def another_operation(p):
+    p.t = p.t - p.b
+    return True
+
+
+@surprise
+def another_address(p):
+    """A view of the same block."""
+    p.t = p.t + p.other
+    return True
+
+
+@surprise
+def another_scalar(p):
+    p.t = p.t * 0.25
+    return True
+
+
+@surprise
+def another_type_of_scalar(p):
+    p.t = p.t * np.float32(0.5)
+    return True
+
+
+@surprise
+def a_type_that_promotes(p):
+    p.t = (p.t * np.float64(0.5)).astype(cyrt.float32)
+    return True
+
+
+@surprise
+def another_shape(p):
+    p.t[:16] += p.b[:16]
+    return True
+
+
+@surprise
+def another_grid(p):
+    p.module["add"][2, N // 2](p.t, p.b, p.y, N)
+    return True
+
+
+@surprise
+def another_block_of_memory(p):
+    p.module["add"][1, N](p.t, p.b, p.z, N)
+    return True
+
+
+@surprise
+def one_more(p):
+    p.v += p.b
+
+
+@surprise
+def one_less(p):
+    return True
+
+
+@surprise
+def many_more(p):
+    for _ in range(150):
+        p.v += p.b
+
+
+@surprise
+def a_free_that_did_not_come(p):
+    p.late = p.t
+
+
+@surprise
+def results_that_are_kept(p):
+    p.kept += [p.t, p.t + 1]
+
+
+@surprise
+def a_free_and_an_allocation(p):
+    del p.z
+    p.z = cyrt.zeros(N)
+
+
+@surprise
+def an_exported_address(p):
+    p.found.append(p.y.ptr and 1)
+
+
+@surprise
+def an_exported_handle(p):
+    p.found.append(p.encoder.stream.handle and 1)
+
+
+@surprise
+def a_capsule(p):
+    p.capsule = p.v.__dlpack__()
+
+
+@surprise
+def memory_of_others(p):
+    p.view = cyrt.pointer(p.y.ptr, p.y.nbytes)
+    p.module["add"][1, N](p.b, p.b, p.view, N)
+
+
+@surprise
+def an_exception(p):
+    with contextlib.suppress(ValueError):
+        p.t = p.t + p.b[:3]
+    with contextlib.suppress(TypeError):
+        p.module["add"][1, N](p.t, p.b)
+
+
+@surprise
+def a_commit(p):
+    cyrt.commit()
+
+
+@surprise
+def two_commits(p):
+    cyrt.commit()
+    cyrt.commit()
+
+
+@surprise
+def a_wait(p):
+    cyrt.synchronize()
+
+
+@surprise
+def a_read(p):
+    p.found.append(p.v.numpy())
+
+
+@surprise
+def an_event(p):
+    cyrt.Event().record()
+
+
+@surprise
+def a_write_from_the_host(p):
+    p.v[...] = np.arange(N, dtype=np.float32)
+
+
+@surprise
+def a_signal_handler_that_records(p):
+    def record(*_):
+        p.v += p.b
+
+    handled(p, record)
+
+
+@surprise
+def a_signal_handler_that_commits(p):
+    def record(*_):
+        p.v += p.b
+        cyrt.commit()
+
+    handled(p, record)
+
+
+def handled(p, handler):
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        signal.raise_signal(signal.SIGUSR1)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+class Ends:
+    def __init__(self, function):
+        self.function = function
+
+    def __del__(self):
+        self.function()
+
+
+@surprise
+def a_finalizer_that_records(p):
+    def record():
+        p.v += p.b
+
+    Ends(record)
+
+
+@surprise
+def a_finalizer_in_the_commit(p):
+    """The batch's end drops the object."""
+
+    def record():
+        p.z += p.b
+
+    p.encoder.keep(Ends(record))
+    cyrt.commit()
+    cyrt.synchronize()
+
+
+@surprise
+def another_stream_that_reads(p):
+    with cyrt.Stream():
+        p.kept.append(p.v + 1)
+
+
+@surprise
+def another_stream_that_writes(p):
+    with cyrt.Stream():
+        p.v += 1
+
+
+@surprise
+def another_stream_that_reads_what_is_read(p):
+    with cyrt.Stream():
+        p.kept.append(p.b + 1)
+
+
+@surprise
+def another_stream_that_writes_what_is_read(p):
+    with cyrt.Stream():
+        p.both += 1
+
+
+def in_thread(function):
+    thread = threading.Thread(target=function)
+    thread.start()
+    thread.join(30)
+    assert not thread.is_alive()
+
+
+@surprise
+def another_thread_that_writes(p):
+    def write():
+        p.v += 1
+        cyrt.commit()
+
+    in_thread(write)
+
+
+@surprise
+def another_thread_on_the_stream(p):
+    stream = p.encoder.stream
+
+    def write():
+        with stream:
+            p.v += p.b
+
+    in_thread(write)
+
+
+@surprise
+def trimmed_memory(p):
+    cyrt.trim_memory()
+
+
+@surprise
+def out_of_memory(p):
+    with contextlib.suppress(cyrt.OutOfMemoryError, MemoryError):
+        cyrt.empty(1 << 46)
+
+
+@surprise
+def a_block_of_operations(p):
+    with cyrt.batch():
+        p.v += p.b
+        p.z += p.b
+
+
+@surprise
+def operations_without_order(p):
+    with cyrt.concurrent():
+        p.module["add"][1, N](p.b, p.b, p.y, N)
+        p.module["add"][1, N](p.b, p.b, p.v, N)
+
+
+@surprise
+def an_empty_block_without_order(p):
+    with cyrt.concurrent():
+        pass
+
+
+@surprise
+def a_capture(p):
+    with p.encoder.capture(reads=[p.b], writes=[p.v]) as stream:
+        p.library.launch(stream.handle, p.v.ptr, 2.0, 1.0, N)
+
+
+@surprise
+def a_handler_that_records(p):
+    """It has recorded before the program goes on."""
+    called = []
+
+    def record():
+        with p.encoder.stream:
+            p.z += p.b
+        called.append(1)
+
+    p.encoder.add_completed_handler(record)
+    cyrt.commit()
+    cyrt.synchronize()
+    until(lambda: called)
+    cyrt.synchronize()
+
+
+@surprise
+def a_kept_object(p):
+    p.encoder.keep(object())
+
+
+@surprise
+def large_blocks_that_are_split_and_joined(p):
+    sizes = (5 << 20, 1 << 20, 2 << 20, 3 << 20)
+    for size in sizes:
+        large = cyrt.Buffer(size)
+        large.fill(0)
+        del large
+    p.found.append(len(sizes))
+
+
+@surprise
+def dropped_code(p):
+    own = cyrt.Kernel(SOURCE, "add", define={"OWN": len(p.kept)})
+    own[1, N](p.b, p.b, p.y, N)
+
+
+STEPS = 0, 4, Round.STEPS - 1, Round.STEPS
+# Memory that others know is not replayed.
+ONCE = "an exported address", "a capsule", "memory of others", "a capture"
+
+
+class Surprised:
+    """A program that is replayed, is surprised in one round, and is replayed again."""
+
+    def __init__(self, make, at, what, commit, rounds):
+        self.make, self.at, self.what, self.commit, self.rounds = make, at, what, commit, rounds
+        self.replayed = {}
+
+    def run(self, program):
+        for _ in range(self.rounds):
+            program.run()
+            if self.commit:
+                cyrt.commit()
+
+    def __call__(self, encoder):
+        program = self.make(encoder)
+        self.run(program)
+        self.before = encoder.stats()
+        for _ in range(2):
+            program.run(self.at, self.what)
+            if self.commit:
+                cyrt.commit()
+            self.run(program)
+        self.middle = encoder.stats()
+        self.run(program)
+        self.after = encoder.stats()
+        return program.results()
+
+
+def check_surprise(in_each_mode, what, make, at, commit):
+    program = Surprised(make, at, SURPRISES[what], commit, SETTLING if commit else 80)
+    in_each_mode(program)
+    before, middle, after = program.before, program.middle, program.after
+    assert before["replayed"] > 0
+    if what not in ONCE:
+        operations = after["operations"] - middle["operations"]
+        assert after["replayed"] - middle["replayed"] >= operations // 2
+
+
+@pytest.fixture
+def make(module, relay, library):
+    def make(encoder):
+        program = Round(module, relay, encoder)
+        program.library = library
+        return program
+
+    return make
+
+
+@pytest.mark.parametrize("at", STEPS)
+@pytest.mark.parametrize("what", SURPRISES)
+def test_a_surprise(in_each_mode, make, what, at):
+    check_surprise(in_each_mode, what, make, at, True)
+
+
+@pytest.mark.parametrize("what", SURPRISES)
+def test_a_surprise_in_a_long_batch(in_each_mode, make, what):
+    check_surprise(in_each_mode, what, make, 4, False)
+
+
+# --- what a script must not be ---
+
+
+def test_memory_in_the_place_of_other_memory(in_each_mode, module, only_emulated):
+    """The second Buffer is described where the first one was: no edge leads from one to the other,
+    but one leads from the first use of the same Buffer to the next."""
+
+    def program(encoder):
+        y = [cyrt.zeros(N) for _ in range(8)]
+
+        def batch(renew):
+            pinned = cyrt.PinnedBuffer(4 * N)
+            for _ in range(2):
+                for each in y:
+                    module["add"][1, N](each, pinned, each, N)
+                module["add"][1, N](y[0], y[1], pinned, N)
+                if renew:
+                    del pinned
+                    pinned = cyrt.PinnedBuffer(4 * N)
+            cyrt.commit()
+
+        for renew in (True,) * 6 + (False,) * 6 + (True,) * 6 + (False, True):
+            batch(renew)
+        return []
+
+    in_each_mode(program, patches=False)  # the driver gives other addresses
+
+
+def test_a_block_that_was_split(in_each_mode, pooled):
+    """The parts' edges follow from the uses of the whole: in a batch that begins with the parts
+    there are none."""
+
+    def program(encoder):
+        def use(*sizes):
+            parts = [cyrt.Buffer(size << 20) for size in sizes]
+            for part in parts:
+                part.fill(0)
+                part.fill(1)
+
+        for sizes in ((8,), (2, 2), (2, 2), (2, 2), (8,)):
+            for _ in range(5):
+                for whole in sizes, (8,), sizes, sizes:
+                    use(*whole)
+                cyrt.commit()
+            for _ in range(5):
+                use(*sizes)
+                cyrt.commit()
+        return []
+
+    in_each_mode(program)
+
+
+# --- launches ---
+
+
+@pytest.fixture
+def settled(module, setting):
+    """A function that returns a program on a stream of its own that is being replayed."""
+    with contextlib.ExitStack() as blocks:
+
+        def settle(mode="1"):
+            setting(CYRT_REPLAY=mode)
+            blocks.enter_context(cyrt.Stream())
+            program = Chain(module)
+            for _ in range(SETTLING):
+                program.run()
+                cyrt.commit()
+            assert program.changes(program.run, cyrt.commit)["replayed"] == Chain.STEPS
+            return program
+
+        yield settle
+
+
+class Chain:
+    """Each step adds 1 to the next array, which depends on the one before."""
+
+    STEPS = 12
+
+    def __init__(self, module):
+        self.add, self.encoder = module["add"], cyrt.current_encoder()
+        self.one = cyrt.ones(N)
+        self.arrays = [cyrt.zeros(N) for _ in range(self.STEPS + 1)]
+        self.rounds = 0
+        cyrt.synchronize()
+
+    def run(self, *steps):
+        for i in steps or range(self.STEPS):
+            self.add[1, N](self.arrays[i], self.one, self.arrays[i + 1], N)
+
+    def changes(self, *functions):
+        before = self.encoder.stats()
+        for function in functions:
+            function()
+        after = self.encoder.stats()
+        return {key: after[key] - before[key] for key in before}
+
+    def check(self):
+        for i, array in enumerate(self.arrays):
+            assert (array.numpy() == i).all()
+
+    def check_replay(self):
+        """It begins again."""
+        for _ in range(SETTLING):
+            self.run()
+            cyrt.commit()
+        assert self.changes(self.run, cyrt.commit)["replayed"] == self.STEPS
+        self.check()
+
+
+NOT_SUPPORTED = 801
+
+
+def in_launch(replaced, function, result=None):
+    """Call the function inside the next launch of a graph."""
+    left = [function]
+
+    def launch(original, *arguments):
+        if left:
+            left.pop()()
+            if result is not None:
+                return result
+        return original(*arguments)
+
+    replaced("cuGraphLaunch", [c_void_p] * 2, launch)
+    return left
+
+
+@pytest.mark.parametrize("mode", MODES[1:])
+@pytest.mark.parametrize("steps", [1, 5, Chain.STEPS])
+def test_what_is_replayed_while_a_batch_is_lost(settled, module, replaced, mode, steps):
+    """By another thread, before the driver has refused the batch: what depends on it is lost."""
+    program = settled(mode)
+    lost, first = cyrt.zeros(N), cyrt.full(N, 7.0)
+    cyrt.synchronize()
+    begun, go_on = threading.Event(), threading.Event()
+
+    def fail(original, *arguments):
+        if threading.current_thread() is worker:
+            if not begun.is_set():
+                begun.set()
+                assert go_on.wait(30)
+            return NOT_SUPPORTED
+        return original(*arguments)
+
+    def work():
+        with program.encoder.stream, contextlib.suppress(cyrt.CudaError):
+            cyrt.commit()
+
+    worker = threading.Thread(target=work)
+    replaced("cuGraphLaunch", [c_void_p] * 2, fail)
+    replaced("cuLaunchKernelEx", [c_void_p] * 4, fail)
+    module["add"][1, N](first, first, lost, N)
+    module["add"][1, N](lost, first, program.arrays[0], N)
+    worker.start()
+    assert begun.wait(30)
+    program.run(*range(steps))
+    go_on.set()
+    worker.join(30)
+    cyrt.commit()
+    for i, array in enumerate(program.arrays):
+        if i <= steps:
+            with pytest.raises(cyrt.CudaError, match="NOT_SUPPORTED"):
+                array.numpy()
+        else:
+            assert (array.numpy() == i).all()
+    for array in lost, *program.arrays:
+        array.fill(0)
+    program.check_replay()
+
+
+@pytest.mark.parametrize("mode", MODES[1:])
+def test_a_commit_that_waits_for_its_turn(settled, replaced, mode):
+    """It looks at its script again when the turn of another thread has ended."""
+    program = settled(mode)
+    cyrt.synchronize()
+    begun, go_on = threading.Event(), threading.Event()
+
+    def launch(original, *arguments):
+        if threading.current_thread() is worker:
+            begun.set()
+            assert go_on.wait(30)
+        return original(*arguments)
+
+    def work():
+        with program.encoder.stream:
+            program.arrays[0].fill(0)
+            cyrt.commit()
+
+    def let_go():
+        until(lambda: False, 0.05)
+        go_on.set()
+
+    replaced("cuGraphLaunch", [c_void_p] * 2, launch)
+    worker = threading.Thread(target=work)
+    for _ in range(3):  # its graph is there
+        work()
+    cyrt.synchronize()
+    for _ in range(SETTLING):
+        program.run()
+        cyrt.commit()
+    worker.start()
+    assert begun.wait(30)
+    program.run()
+    opener = threading.Thread(target=let_go)
+    opener.start()
+    found = program.changes(cyrt.commit)
+    opener.join()
+    worker.join(30)
+    assert found["replayed"] == Chain.STEPS
+    program.check_replay()
+
+
+@pytest.mark.parametrize("steps", [1, 5, Chain.STEPS])
+@pytest.mark.parametrize("kernel", [0, 4])
+def test_a_refused_launch(settled, replaced, steps, kernel):
+    program = settled()
+    number = iter(range(1000))
+    refusing = [True]
+
+    def launch_graph(original, *arguments):
+        return NOT_SUPPORTED if refusing else original(*arguments)
+
+    def launch_kernel(original, *arguments):
+        return NOT_SUPPORTED if refusing and next(number) == kernel else original(*arguments)
+
+    for array in program.arrays[1:]:
+        array.fill(0)
+    cyrt.synchronize()
+    replaced("cuGraphLaunch", [c_void_p] * 2, launch_graph)
+    replaced("cuLaunchKernelEx", [c_void_p] * 4, launch_kernel)
+    program.run(*range(steps))
+    if kernel < steps:
+        with pytest.raises(cyrt.CudaError, match="the kernel add"):
+            cyrt.commit()
+    else:
+        cyrt.commit()
+    refusing.clear()
+    for i, array in enumerate(program.arrays):
+        if kernel < i <= steps:
+            with pytest.raises(cyrt.CudaError, match="the kernel add"):
+                array.numpy()
+        else:
+            assert (array.numpy() == (i if i <= steps else 0)).all()
+    for array in program.arrays:
+        array.fill(0)
+    program.check_replay()
+
+
+@pytest.mark.parametrize("when", ["before", "in the middle"])
+def test_poison_of_another_stream(settled, replaced, when):
+    """Nothing is replayed while memory is lost."""
+    program = settled()
+    lost = cyrt.zeros(N)
+    cyrt.synchronize()
+    refusing = [False]
+
+    def refuse(original, *arguments):
+        return NOT_SUPPORTED if refusing[0] else original(*arguments)
+
+    def lose():
+        with cyrt.Stream():
+            program.add[1, N](program.one, program.one, lost, N)
+            refusing[0] = True
+            with pytest.raises(cyrt.CudaError):
+                cyrt.commit()
+        refusing[0] = False
+
+    replaced("cuGraphLaunch", [c_void_p] * 2, refuse)
+    replaced("cuLaunchKernelEx", [c_void_p] * 4, refuse)
+    middle = 0 if when == "before" else 6
+    if middle:
+        program.run(*range(middle))
+    lose()
+    program.run(*range(middle, 8))
+    program.add[1, N](lost, program.one, program.arrays[9], N)
+    program.run(9)
+    cyrt.commit()
+    for i, array in enumerate(program.arrays):
+        if i in (9, 10):
+            with pytest.raises(cyrt.CudaError):
+                array.numpy()
+        else:
+            assert (array.numpy() == i).all()
+    lost.fill(0)
+    for array in program.arrays:
+        array.fill(0)
+    program.check_replay()
+
+
+@pytest.mark.parametrize(("name", "calls"), [("cuGraphLaunch", 1), ("cuEventRecord", 1)])
+@pytest.mark.parametrize("steps", [1, 5, Chain.STEPS])
+def test_ctrl_c_inside_a_launch(settled, interrupt, name, calls, steps):
+    program = settled()
+    for array in program.arrays[1:]:
+        array.fill(0)
+    cyrt.synchronize()
+    program.run(*range(steps))
+    interrupt(name, calls)
+    with pytest.raises(KeyboardInterrupt):
+        cyrt.commit()
+    assert interrupt.came(name)
+    assert program.encoder.num_ops == 0
+    for i, array in enumerate(program.arrays):
+        assert (array.numpy() == (i if i <= steps else 0)).all()
+    program.check_replay()
+
+
+@pytest.mark.parametrize("steps", [1, 5, Chain.STEPS])
+def test_an_exception_between_operations(settled, steps):
+    program = settled()
+
+    def interrupted():
+        program.run(*range(steps))
+        signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert program.encoder.num_ops == steps
+    assert repr(program.encoder) == f"<cyrt.CommandEncoder with {steps} operations recorded>"
+    if steps < Chain.STEPS:
+        program.run(*range(steps, Chain.STEPS))
+    found = program.changes(cyrt.commit)
+    assert found["replayed"] == Chain.STEPS
+    program.check_replay()
+
+
+@pytest.mark.parametrize("steps", [1, 5, Chain.STEPS])
+def test_what_a_finalizer_adds_inside_a_commit(settled, steps):
+    """After the commit has looked at what there is: the tracer is called before the launch."""
+    program = settled()
+    extra = cyrt.zeros(N)
+    cyrt.synchronize()
+
+    class Tracer(Log):
+        def begin_commit(self, *arguments):
+            if left:
+                left.pop()()
+            return super().begin_commit(*arguments)
+
+    def add():
+        program.add[1, N](program.arrays[steps], program.one, extra, N)
+
+    def add_and_commit():
+        add()
+        cyrt.commit()
+
+    for function in add, add_and_commit, cyrt.commit, cyrt.trim_memory:
+        left = [function]
+        program.run(*range(steps))
+        tracer = Tracer()
+        commits.set_tracer(tracer)
+        try:
+            cyrt.commit()
+        finally:
+            commits.set_tracer(None)
+        assert program.encoder.num_ops == 0
+        if "add" in function.__name__:
+            assert (extra.numpy() == steps + 1).all()
+            extra.fill(0)
+        program.check_replay()
+
+
+@pytest.mark.parametrize("steps", [1, 5, Chain.STEPS])
+def test_what_another_thread_records_inside_a_launch(settled, replaced, steps):
+    """It is the next batch's, which another script serves, or none."""
+    program = settled()
+    begun, go_on = threading.Event(), threading.Event()
+
+    def launch(original, *arguments):
+        if threading.current_thread() is worker and not begun.is_set():
+            begun.set()
+            assert go_on.wait(30)
+        return original(*arguments)
+
+    def work():
+        with program.encoder.stream:
+            cyrt.commit()
+
+    replaced("cuGraphLaunch", [c_void_p] * 2, launch)
+    program.run()
+    worker = threading.Thread(target=work)
+    worker.start()
+    assert begun.wait(30)
+    program.run(*range(steps))
+    assert program.encoder.num_ops == steps
+    go_on.set()
+    worker.join(30)
+    cyrt.commit()
+    program.check_replay()
+
+
+def test_a_device_reset(python):
+    done = python(
+        f"""
+        import cyrt
+        SOURCE = {SOURCE!r}
+        def program(rounds):
+            add = cyrt.Module(SOURCE)["add"]
+            x, y = cyrt.ones(64), cyrt.zeros(64)
+            encoder = cyrt.current_encoder()
+            for _ in range(rounds):
+                for _ in range(10):
+                    add[1, 64](x, y, y, 64)
+                    z = y * 2
+                cyrt.commit()
+            return encoder, z, add, x, y
+        for steps in (0, 1, 5, 10):
+            encoder, z, add, x, y = program(10)
+            assert encoder.stats()["replayed"] > 0
+            for _ in range(steps):
+                add[1, 64](x, y, y, 64)
+                z = y * 2
+            cyrt.Device().reset()
+            del z, add, x, y
+            z = program(10)[1]
+            assert (z.numpy() == 200).all(), z
+        """
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"CYRT_GRAPH_CACHE_SIZE": "1"},
+        {"CYRT_LAUNCH_BLOCKING": "1"},
+        {"CYRT_CHECK": "1"},
+        {"CYRT_POOL": "0"},
+        {"CYRT_PDL": "0"},
+        {"CYRT_EARLY_LOADS": "0"},
+        {"CYRT_MAX_OPS_PER_GRAPH": "7"},
+        {"CYRT_GRAPHS": "0"},
+    ],
+    ids=lambda environment: "=".join(*environment.items()),
+)
+def test_under_other_settings(python, environment):
+    program = """
+        import cyrt
+        import numpy as np
+        with cyrt.Stream():
+            encoder = cyrt.current_encoder()
+            x, b, w = cyrt.ones(64), cyrt.ones(64), cyrt.ones((64, 64)) / 64
+            log = []
+            for i in range(40):
+                for k in range(9):
+                    x = x + b
+                    y = (x * 0.5).sum()
+                    if i == 20 and k == 4:
+                        x += y
+                    z = (w @ x.reshape(64, 1)).reshape(64)
+                    x = x + z / 2 ** 10
+                if i % 2:
+                    cyrt.commit()
+                    plan = encoder.last_plan()
+                    log.append((plan.names, plan.edges) if plan else None)
+            stats = encoder.stats()
+            print(x.numpy().tobytes().hex(), log)
+            keys = "operations commits patched launches early_loads"
+            print([stats[key] for key in keys.split()])
+    """
+    found = [python(program, **environment, CYRT_REPLAY=mode) for mode in MODES]
+    assert [each.returncode for each in found] == [0, 0, 0], [each.stderr for each in found]
+    assert found[1].stdout == found[0].stdout
+    assert found[2].stdout == found[0].stdout
