@@ -1,4 +1,4 @@
-# Replay: operations that equal those of an earlier batch are compared with them, not recorded again.
+# Replay: operations that equal those of an earlier batch are compared with these, not recorded.
 #
 # INVARIANTS
 # - A script is a recording that was launched and kept. While it is replayed, the recorder's own
@@ -12,9 +12,11 @@
 #   the writer and the readers are missing there; `stop` stores them.
 # - A recording with a barrier is no script: groups without order, opaque operations and other
 #   libraries' memory are recorded each time.
-# - Neither is one whose edges follow from more than its operations: a block was split, joined or
-#   destroyed while the recording used it. The struct of a destroyed block is reused for other memory.
-# - A launch that loses operations stops a replay that others began meanwhile: its nodes may be lost.
+# - A recording whose edges follow from more than its operations is no script, either: a block was
+#   split, joined or destroyed while the recording used it. The struct of a destroyed block is
+#   reused for other memory.
+# - A launch that loses operations stops a replay that others have begun meanwhile: the nodes of
+#   that one may be lost, too.
 # - A script refers to the kernels of its nodes while these are replayed only. The serial numbers of
 #   kernels are never reused, and are compared before anything is read that belongs to a kernel.
 # - A replayed batch is launched as it stands. Whatever else happens stops the replay: an operation

@@ -141,7 +141,6 @@ cdef Recording* least_recently_used(const Replay* replay) noexcept:
 
 cdef Recording* keep(Replay* replay, Recording* recording) noexcept:
     cdef Recording* oldest = NULL
-    cdef Recording* each
     cdef bint known = is_kept(replay, recording)
     if not recording.repeats:
         if known:
