@@ -120,7 +120,7 @@ SETTINGS: dict[str, Setting] = {
     "CYRT_REPLAY": Setting(
         _choice("1", "0", "verify"),
         "1",
-        "0: every operation is recorded; verify: replayed batches are recorded, too, and compared",
+        "0: every operation is recorded; verify: what was replayed is recorded, too, and compared",
     ),
     "CYRT_TEMPLATE_CACHE_SIZE": Setting(
         _count, 1000, "calls of other libraries whose launches are known, at most"
