@@ -125,9 +125,10 @@ cdef inline bint is_own(const Block* block, int ordinal) noexcept:
 
 cdef inline unsigned long long key_of(int op, int dtype, Form form, bint whole,
                                       long long n) noexcept:
-    """Return the key of a call for `replay_call`; 0: there is none."""
-    return 0 if n >> 40 else (<unsigned long long>n << 24 | op << 16 | dtype << 8 | form << 1
-                              | whole)
+    """Return the key of a call for `replay_call`: 40 bits for the elements, 10 for the operation, 8
+    for the type, 5 for the form, 1 for the access. 0: there is none."""
+    return 0 if n >> 40 or op >> 10 else (<unsigned long long>n << 24 | op << 14 | dtype << 6
+                                          | form << 1 | whole)
 
 
 cdef int record_contiguous(StreamState* stream, int op, int dtype, Memory out, Memory a,

@@ -4,7 +4,7 @@ import threading
 
 from cpython.exc cimport PyErr_SetInterrupt
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_DECREF, Py_INCREF
+from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from libc.stdlib cimport free
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
@@ -407,8 +407,8 @@ cdef Recording* exchange_recording(Recorder self) noexcept:
 
 
 cdef void clear_recording(Recorder self, Recording* recording) noexcept:
-    """Keep a recording that was launched as a script, or clear it and make it a spare one. This may
-    run finalizers."""
+    """Keep a launched recording as a script, or clear it and make it a spare one. This may run
+    finalizers."""
     recordings.release_owners(recording)
     recording = replays.keep(&self.replay, recording)
     if recording == NULL:
@@ -570,6 +570,10 @@ cdef int launch_batch(Recorder self, Plan plan, list names, list entry, Mark mar
         keep_failure(self, error, outcome.result, outcome.call)
     finished, self.launching = self.launching, NULL
     end_submission(state)
+    if finished.repeats and finished.plan != <PyObject*>plan:
+        Py_INCREF(plan)
+        Py_XDECREF(finished.plan)       # of a recording that was a part of this one
+        finished.plan = <PyObject*>plan
     clear_recording(self, finished)
     del expired
     if outcome.result != CUDA_SUCCESS and entry is not None:
@@ -644,7 +648,7 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
             error = direct.launch_nodes(state, recording, outcome.launched, where, outcome)
         elif poisons.poisoned:
             loss.mark_losses(recording)
-        recording.repeats = may_repeat(self, plan, recording, outcome, patched)
+        recording.repeats = may_repeat(self, plan, recording, foreign, outcome, patched)
         boundaries.learn(&self.boundary, recording, patched, self.stats_.chained != chained)
     state.wants_commits = self.boundary.belief == DOUBTFUL
     if after_batch != NULL:
@@ -666,11 +670,12 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
     return error
 
 
-cdef bint may_repeat(Recorder self, Plan plan, const Recording* recording, const Outcome* outcome,
-                     unsigned long long patched) noexcept:
-    """Return whether a batch may be replayed: an executable graph, most of whose nodes it had, ran
-    all of it."""
+cdef bint may_repeat(Recorder self, Plan plan, const Recording* recording, list foreign,
+                     const Outcome* outcome, unsigned long long patched) noexcept:
+    """Return whether a batch may be replayed: one executable graph ran all of it, and at most half
+    of its nodes were patched."""
     return self.replay.enabled and plan is not None and outcome.result == CUDA_SUCCESS \
+        and foreign is None \
         and recording.losses == NULL and not recording.once \
         and recording.barrier < 0 and recording.group < 0 \
         and 2 * patched <= <unsigned long long>recording.num_nodes

@@ -46,6 +46,7 @@ cdef class Execs:
     cdef Execs newer, older     # neighbours in the cache's list, which is ordered by last use
     cdef object key             # the key under which the cache finds them
     cdef list code              # the Code of each node, or lists of these
+    cdef bint cached            # the cache finds them
     cdef int busy               # commits that launch them, or are about to
 
     # Return the bytes that they occupy.

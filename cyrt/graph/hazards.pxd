@@ -18,6 +18,15 @@ cdef int make_current(Block* block, StreamState* stream) except -1
 cdef int grow_readers(Hazard* hazard) except -1
 cdef bint add_room(Hazard* hazard) noexcept
 
+# Make the stream's older state of a block, which is of a recording that was committed, that of its
+# recording. Add the block's size to `bytes` if the recording did not use the block.
+cdef inline void begin_uses(Block* block, const StreamState* stream, size_t* bytes) noexcept:
+    if block.hazard.epoch != stream.recording_epoch:
+        block.hazard.epoch = stream.recording_epoch
+        block.hazard.writer = -1
+        block.hazard.num_readers = 0
+        bytes[0] += block.size
+
 # Give each block a state for the stream's recording, with room for one more reader. Add the sizes
 # of blocks that had none to `bytes`. Return the most edges that `depend` can add.
 cdef inline int prepare(const Use* uses, int count, StreamState* stream, size_t* bytes) except -1:
@@ -25,14 +34,10 @@ cdef inline int prepare(const Use* uses, int count, StreamState* stream, size_t*
     cdef Block* block
     for i in range(count):
         block = uses[i].block
-        if block.hazard.epoch != stream.recording_epoch:
-            # The stream's own older state is of a recording that was committed.
-            if block.hazard.stream == stream:
-                block.hazard.epoch = stream.recording_epoch
-                block.hazard.writer = -1
-                block.hazard.num_readers = 0
-            else:
-                make_current(block, stream)
+        if block.hazard.stream == stream:
+            begin_uses(block, stream, bytes)
+        elif block.hazard.epoch != stream.recording_epoch:
+            make_current(block, stream)
             bytes[0] += block.size
         if block.hazard.num_readers + 2 > block.hazard.max_readers:
             grow_readers(&block.hazard)

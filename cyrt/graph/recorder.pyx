@@ -394,9 +394,8 @@ cdef int commit_if_complete(Recorder self, list foreign) except -1:
 
 
 cdef int add_node(Recorder self, const Operation* operation, Use* uses, int num_uses,
-                  list foreign, bint alone) except -1:
-    """Append the operation to the recording, and return its node. `alone`: it is ordered against
-    all others."""
+                  list foreign, bint opaque) except -1:
+    """Append the operation to the recording, and return its node."""
     cdef StreamState* state = self.state
     cdef Recording* recording
     cdef int edges, node
@@ -406,11 +405,11 @@ cdef int add_node(Recorder self, const Operation* operation, Use* uses, int num_
     if foreign is not None:
         add_foreign(self, foreign, uses, num_uses)
     if state.grouping:
-        choose_group(self, alone or self.joined)
+        choose_group(self, opaque or self.joined)
     edges = hazards.prepare(uses, num_uses, state, &self.bytes)
     recordings.reserve(recording, operation.param_bytes, edges)
     hazards.depend(recording, uses, num_uses)
-    if alone or self.joined:
+    if opaque or self.joined:
         recordings.add_barrier(recording)
         self.joined = False
     node = recordings.append(recording, operation, num_uses)
@@ -429,16 +428,18 @@ cdef int add_node(Recorder self, const Operation* operation, Use* uses, int num_
 
 cdef int replay_or_add(Recorder self, const Operation* operation, Use* uses, int num_uses,
                        list foreign, bint opaque) except -1:
-    """Replay or append the operation, which is ordered, and return its node. `opaque`: it is
-    ordered against all others."""
-    cdef bint replaying = self.replay.script != NULL
+    """Replay or append the operation, which is ordered, and return its node."""
+    cdef bint replayed, replaying = self.replay.script != NULL
     if foreign is None and not (opaque or poisoned or self.state.grouping or self.joined) and (
             replaying or (self.replay.scripts != NULL and self.recording.num_nodes == 0)):
         hazards.prepare(uses, num_uses, self.state, &self.bytes)
-        if replays.play(&self.replay, self.state, operation, uses, num_uses, True, &self.bytes,
-                        &self.num_early_loads) if replaying \
-                else replays.begin(&self.replay, self.state, operation, uses, num_uses,
-                                   &self.bytes, &self.num_early_loads):
+        if replaying:
+            replayed = replays.play(&self.replay, self.state, operation, uses, num_uses, True,
+                                    &self.bytes, &self.num_early_loads)
+        else:
+            replayed = replays.begin(&self.replay, self.state, operation, uses, num_uses,
+                                     &self.bytes, &self.num_early_loads)
+        if replayed:
             return self.replay.played - 1
     return add_node(self, operation, uses, num_uses, foreign, opaque)
 

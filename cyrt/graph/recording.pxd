@@ -13,6 +13,8 @@
 #   have written is lost, and what depends on that.
 # - A node that uses lost memory is recorded but not launched, so losses follow the stream's order.
 
+from cpython.object cimport PyObject
+
 from cyrt.driver.cuda cimport CUfunction
 from cyrt.runtime.module cimport Layout
 from cyrt.runtime.state cimport Access, Block
@@ -108,8 +110,9 @@ cdef struct Recording:
     bint once                   # its edges follow from more than its operations: it is no script
     bint repeats                # it was launched as a whole, and may be replayed
     bint busy                   # it is being replayed or launched
-    unsigned long long used     # number of the launches of scripts, at its own last launch
+    unsigned long long used     # the value of Replay.clock at its last launch
     Recording* following        # the script that was launched after it; NULL: none was
+    PyObject* plan              # a counted reference to the Plan that ran it; NULL: none
 
 # Return the end of the range of edges into a node.
 cdef inline int edge_end(const Recording* recording, int node) noexcept nogil:

@@ -1,6 +1,7 @@
 """Recordings: the operations since the last commit, in C arrays."""
 
-from cpython.ref cimport Py_DECREF, Py_INCREF
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_CLEAR, Py_DECREF, Py_INCREF
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcpy, memset
 
@@ -75,6 +76,7 @@ cdef void clear(Recording* recording) noexcept:
         recording.losses = NULL
         recording.loss_room = 0
     recording.repeats = recording.once = False
+    Py_CLEAR(recording.plan)
     recording.num_nodes = 0
     recording.num_edges = 0
     recording.num_uses = 0

@@ -17,7 +17,7 @@
 #   reused for other memory.
 # - A launch that loses operations stops a replay that others have begun meanwhile: the nodes of
 #   that one may be lost, too.
-# - A script refers to the kernels of its nodes while these are replayed only. The serial numbers of
+# - A script refers to the kernel of a node only while that is replayed. The serial numbers of
 #   kernels are never reused, and are compared before anything is read that belongs to a kernel.
 # - A replayed batch is launched as it stands. Whatever else happens stops the replay: an operation
 #   that differs, or one behind the last node, a commit before the last node, or a free block of
@@ -26,6 +26,7 @@
 from cpython.ref cimport Py_INCREF
 from libc.string cimport memcmp, memcpy
 
+from cyrt.graph.hazards cimport begin_uses
 from cyrt.graph.recording cimport CLUSTER, Node, Operation, Recording, Use, use_end
 from cyrt.runtime.state cimport Block, StreamState
 
@@ -70,7 +71,7 @@ cdef inline bint play(Replay* replay, StreamState* stream, const Operation* oper
                       unsigned long long* early_loads) noexcept:
     """Return whether the operation is the next one of the script, and if so store that. `ordered`:
     it is ordered after other streams' work, and `hazards.prepare` was called for its uses. Add the
-    sizes of blocks that the recording did not use to `bytes`, and to `early_loads` whether the
+    sizes of blocks that the recording did not use to `bytes`, and 1 to `early_loads` if the
     operation may load before it waits."""
     cdef Recording* script = replay.script
     cdef int i, index = replay.played
@@ -96,11 +97,7 @@ cdef inline bint play(Replay* replay, StreamState* stream, const Operation* oper
     for i in range(num_uses):
         block = uses[i].block
         own[i].generation = block.generation
-        if block.hazard.epoch != stream.recording_epoch:
-            block.hazard.epoch = stream.recording_epoch
-            block.hazard.writer = -1
-            block.hazard.num_readers = 0
-            bytes[0] += block.size
+        begin_uses(block, stream, bytes)
     memcpy(script.blob + node.params, operation.params, operation.param_bytes)
     if early != NULL:
         early[0] = 1

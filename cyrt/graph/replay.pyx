@@ -122,13 +122,6 @@ cdef Recording* finish(Replay* replay) noexcept:
     return script
 
 
-cdef bint is_kept(const Replay* replay, const Recording* recording) noexcept:
-    cdef const Recording* each = replay.scripts
-    while each != NULL and each != recording:
-        each = each.next
-    return each != NULL
-
-
 cdef Recording* least_recently_used(const Replay* replay) noexcept:
     cdef Recording* oldest = NULL
     cdef Recording* each = replay.scripts
@@ -141,7 +134,7 @@ cdef Recording* least_recently_used(const Replay* replay) noexcept:
 
 cdef Recording* keep(Replay* replay, Recording* recording) noexcept:
     cdef Recording* oldest = NULL
-    cdef bint known = is_kept(replay, recording)
+    cdef bint known = recording.busy        # it is a script already
     if not recording.repeats:
         if known:
             remove(replay, recording)
@@ -150,8 +143,6 @@ cdef Recording* keep(Replay* replay, Recording* recording) noexcept:
     if not known:
         if replay.count == MOST_SCRIPTS:
             oldest = least_recently_used(replay)
-            if oldest == NULL:
-                return recording
             remove(replay, oldest)
         recording.next, replay.scripts = replay.scripts, recording
         recording.following = NULL

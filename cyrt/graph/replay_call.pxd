@@ -14,6 +14,7 @@ from cpython.ref cimport Py_INCREF
 from cyrt.driver.table cimport READY, faulted, process
 from cyrt.graph.commit cimport Recorder
 from cyrt.graph.completion cimport handling
+from cyrt.graph.hazards cimport begin_uses
 from cyrt.graph.recorder cimport mark_pending
 from cyrt.graph.recording cimport Node, Recording, Use, use_end
 from cyrt.runtime.device cimport contexts
@@ -23,7 +24,8 @@ from cyrt.runtime.state cimport DEVICE_MEMORY, Block, StreamState
 from cyrt.runtime.submission cimport priority_thread
 
 cdef inline bint is_quiet(Recorder self) noexcept:
-    """Return whether nothing but the recording itself matters to the next operation."""
+    """Return whether the next operation meets no error, no other thread or stream that comes first,
+    and no limit of bytes."""
     cdef const StreamState* state = self.state
     return not (poisoned or priority_thread or state.behind or state.failed or state.capturing
                 or state.grouping or self.joined or faulted[state.ordinal]) \
@@ -72,11 +74,7 @@ cdef inline bint replay_call(StreamState* stream, unsigned long long key, PyObje
     for i in range(num_uses):
         block = own[i].block
         own[i].generation = block.generation
-        if block.hazard.epoch != stream.recording_epoch:
-            block.hazard.epoch = stream.recording_epoch
-            block.hazard.writer = -1
-            block.hazard.num_readers = 0
-            self.bytes += block.size
+        begin_uses(block, stream, &self.bytes)
     Py_INCREF(<object>function)
     script.owners[index] = function
     self.replay.played = index + 1
