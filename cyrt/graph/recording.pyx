@@ -1,6 +1,5 @@
 """Recordings: the operations since the last commit, in C arrays."""
 
-from cpython.object cimport PyObject
 from cpython.ref cimport Py_CLEAR, Py_DECREF, Py_INCREF
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcpy, memset
