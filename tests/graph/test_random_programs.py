@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 import cyrt
+from cyrt.graph import commit as commits
 
 # mix1 ... mix4: the last of their buffers becomes 3a + 5b + 7c + 11d + 1 of all of them, modulo
 # 2^32, so that what runs twice, not at all, or in another order shows. Buffers may overlap.
@@ -255,6 +257,91 @@ def test_random_program(kernels, encoders, program):
         else:
             machine.run(kind, *args)
     machine.check()
+
+
+class Log:
+    """Is told of each batch that is launched, as a trace is."""
+
+    def __init__(self):
+        self.batches = []
+
+    def begin_commit(self, encoder, device, reason, begun):
+        return SimpleNamespace(before=cyrt.Event(), after=cyrt.Event(), reason=reason)
+
+    def end_commit(self, encoder, stream, commit, launched, launching, end):
+        names, edges = (list(getattr(launched, key)) for key in ("names", "edges"))
+        self.batches.append((commit.reason, names, edges))
+
+
+def run_rounds(kernels, encoders, program, rounds, edits, commit):
+    """Run the program so many times with the edits. Return the machine and its batches."""
+    cyrt.synchronize()
+    cyrt.trim_memory()
+    machine, log = Machine(kernels, encoders), Log()
+    commits.set_tracer(log)
+    try:
+        for number in range(rounds):
+            operations = list(program)
+            for where, place, how, other in edits:
+                if where == number:
+                    place %= len(operations)
+                    operations[place : place + (how != "insert")] = [other] if how != "skip" else []
+                    operations = operations or [other]
+            machine.stream = machine.streams[0]
+            for kind, *args in operations:
+                if kind == "stream":
+                    machine.stream = machine.streams[args[0] % encoders]
+                else:
+                    machine.run(kind, *args)
+            if commit:
+                machine.run("commit")
+    finally:
+        commits.set_tracer(None)
+    return machine, log.batches
+
+
+def stats_of(stream):
+    with stream:
+        return cyrt.current_encoder().stats()
+
+
+ROUNDS = 10
+replayed = st.one_of(mix, mix, mix, mix, operation)
+edit = st.tuples(
+    st.integers(4, ROUNDS - 1),
+    st.integers(0, 30),
+    st.sampled_from(["replace", "skip", "insert"]),
+    replayed,
+)
+all_streams = []  # a new one would else have the plans of one that has ended
+
+
+@pytest.mark.usefixtures("batched", "pooled")
+@seed(int(os.environ.get("CYRT_TEST_SEED", "0")))
+@settings(
+    max_examples=int(os.environ.get("CYRT_TEST_EXAMPLES", "40")),
+    deadline=None,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
+@given(
+    st.integers(1, 2),
+    st.lists(replayed, min_size=1, max_size=25),
+    st.lists(edit, max_size=5),
+    st.sampled_from([True, True, False]),
+)
+def test_random_rounds(kernels, setting, encoders, program, edits, commit):
+    """With replay, without it, and verified: the same batches."""
+    found = []
+    for mode in ("0", "1", "verify"):
+        setting(CYRT_REPLAY=mode)
+        machine, batches = run_rounds(kernels, encoders, program, ROUNDS, edits, commit)
+        stats = [stats_of(stream) for stream in machine.streams]
+        all_streams.extend([*machine.streams, machine.encoder.stream])
+        found.append((batches, [(each["operations"], each["commits"]) for each in stats]))
+        machine.check()
+    assert found[1] == found[0]
+    assert found[2] == found[0]
 
 
 @pytest.mark.parametrize(
