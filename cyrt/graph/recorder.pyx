@@ -547,6 +547,8 @@ cdef int record_kernel(Recorder self, LoadedFunction function, const Geometry* g
     operation.owner = <void*>function
     operation.early = early
     operation.key = key
+    if self.replay.called:
+        replays.check_call(&self.replay, &operation)
     return record(self, &operation, uses, num_uses, foreign, opaque)
 
 

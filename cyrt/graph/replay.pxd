@@ -38,6 +38,9 @@ cdef struct Replay:
     bint verified           # each script is compared with a new recording of its operations
     Recording* script       # the script that is replayed; NULL: none is
     int played              # number of its nodes that were replayed; 0 without a script
+    # If `verified`: a call was found to be the next node, and is now recorded for comparison; that
+    # made another node.
+    bint called, differs
     Recording* scripts      # the list of all scripts
     int count
     Recording* last         # the script of the last batch; NULL: that was recorded
@@ -122,6 +125,8 @@ cdef Recording* finish(Replay* replay) noexcept
 # Keep a recording that was launched as a script, without references. Return one that is no longer
 # kept, which may be the same; NULL: there is none.
 cdef Recording* keep(Replay* replay, Recording* recording) noexcept
+# Compare an operation with the next node, which its call was found to be.
+cdef void check_call(Replay* replay, const Operation* operation) noexcept
 # Raise RuntimeError unless the script equals a new recording of its operations.
 cdef int verify(Replay* replay, StreamState* stream) except -1
 # Free all scripts.

@@ -156,6 +156,19 @@ cdef Recording* keep(Replay* replay, Recording* recording) noexcept:
     return oldest
 
 
+cdef void check_call(Replay* replay, const Operation* operation) noexcept:
+    cdef const Recording* script = replay.script
+    cdef const Node* node
+    replay.called = False
+    if script == NULL or replay.played == script.num_nodes:     # a finalizer has recorded
+        return
+    node = &script.nodes[replay.played]
+    replay.differs = replay.differs or node.key != operation.key \
+        or node.serial != operation.serial or node.param_bytes != operation.param_bytes \
+        or memcmp(script.blob + node.params, operation.params, node.param_bytes) != 0 \
+        or memcmp(&script.geometry[replay.played], operation.geometry, sizeof(Geometry)) != 0
+
+
 cdef void forget_uses(const Recording* script, unsigned long long epoch) noexcept:
     """Remove the script's nodes from the hazards of its blocks."""
     cdef Hazard* hazard
@@ -193,7 +206,7 @@ cdef int verify(Replay* replay, StreamState* stream) except -1:
             recordings.reserve(again, node.param_bytes, edges)
             hazards.depend(again, uses, num_uses)
             hazards.note(uses, num_uses, recordings.append(again, &operation, num_uses))
-        equal = (again.num_edges == script.num_edges
+        equal = (not replay.differs and again.num_edges == script.num_edges
                  and again.topology_words == script.topology_words
                  and again.blob_bytes == script.blob_bytes
                  and memcmp(again.topology, script.topology,

@@ -71,6 +71,9 @@ cdef inline bint replay_call(StreamState* stream, unsigned long long key, PyObje
             return False
     if number >= 0:
         stored[number] = words[number]
+    if self.replay.verified:        # it is recorded, and compared with the node
+        self.replay.called = True
+        return False
     for i in range(num_uses):
         block = own[i].block
         own[i].generation = block.generation
