@@ -15,6 +15,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from calls import Vectors
+from calls import record as record_call
 from outside import until
 
 import cyrt
@@ -1034,3 +1036,108 @@ def test_under_other_settings(python, environment):
     assert [each.returncode for each in found] == [0, 0, 0], [each.stderr for each in found]
     assert found[1].stdout == found[0].stdout
     assert found[2].stdout == found[0].stdout
+
+
+# --- what else is replayed ---
+
+
+def test_calls_of_libraries(in_each_mode, library, fresh_templates):
+    """Templates of one kernel and of several, with a workspace, at other addresses from time to
+    time."""
+
+    def program(encoder):
+        vectors = [Vectors(seed, spare=seed) for seed in range(3)]
+        for i in range(24):
+            for k in range(4):
+                chosen = vectors[2 if i in (12, 18) and k == 2 else k % 2]
+                record_call(library.scaled, chosen, (1,))
+                record_call(library.add, chosen, (2,))
+                record_call(library.chain, chosen, (3,), workspace=4 * N + 256)
+            cyrt.commit()
+        program.replayed = encoder.stats()["replayed"]
+        return [each.result() for each in vectors]
+
+    in_each_mode(program)
+    assert program.replayed > 0
+
+
+def test_programmatic_edges_and_early_loads(in_each_mode, relay):
+    def program(encoder):
+        arrays = [cyrt.ones(N) for _ in range(5)]
+        w, b = cyrt.ones((N, N), dtype=cyrt.float16), cyrt.ones(N, dtype=cyrt.float16)
+        for i in range(24):
+            for k in range(4):
+                relay[1, N](arrays[k], arrays[k + 1], N)
+                if i == 15 and k == 2:
+                    encoder.stream.handle  # noqa: B018
+                x = cyrt.nn.linear(cyrt.ones((1, N), dtype=cyrt.float16), w, b) / 64
+                relay[1, N](arrays[k + 1], arrays[k], N)
+            cyrt.commit()
+            if i % 8 == 4:
+                w[0, 0] = i
+        program.replayed = encoder.stats()["replayed"]
+        return [*arrays, x]
+
+    in_each_mode(program)
+    assert program.replayed > 0
+
+
+def test_two_streams_by_turns_on_what_both_read(in_each_mode, streams):
+    """Now and then one of them writes it."""
+
+    def program(encoder):
+        streams.append(cyrt.Stream())
+        both, shared = [encoder.stream, streams[-1]], cyrt.ones(N)
+        results = [cyrt.zeros(N), cyrt.zeros(N)]
+        cyrt.synchronize()
+        for i in range(40):
+            for k, stream in enumerate(both):
+                with stream:
+                    for _ in range(5):
+                        results[k] = results[k] + shared
+                        results[k] *= 0.5
+                    if i % 10 == 5 + k:
+                        shared += 1
+        program.replayed = encoder.stats()["replayed"]
+        return results
+
+    in_each_mode(program, patches=False)  # memory comes back when a stream's work has ended
+    assert program.replayed > 0
+
+
+def test_scripts_keep_no_module(replaced, setting, streams):
+    unloaded = []
+
+    def unload(original, handle):
+        unloaded.append(handle)
+        return original(handle)
+
+    setting(CYRT_REPLAY="1")
+    cyrt.synchronize()
+    gc.collect()
+    replaced("cuModuleUnload", [c_void_p], unload)
+    streams.append(cyrt.Stream())
+    with streams[-1]:
+        encoder, own = cyrt.current_encoder(), cyrt.Kernel(SOURCE, "add", define={"OWN": 7})
+        x, y = cyrt.ones(N), cyrt.zeros(N)
+        for _ in range(2 * SETTLING):
+            for _ in range(5):
+                own[1, N](x, y, y, N)
+                y *= 0.5
+            cyrt.commit()
+        assert encoder.stats()["replayed"] > 0
+        cyrt.synchronize()
+        assert unloaded == []
+        own[1, N](x, y, y, N)  # it is being replayed
+        del own
+        gc.collect()
+        for _ in range(3):
+            x + y
+            cyrt.commit()
+            cyrt.synchronize()
+        assert len(unloaded) == 1
+        other = cyrt.Kernel(SOURCE, "add", define={"OWN": 8})
+        before = y.numpy().copy()
+        other[1, N](x, y, y, N)
+        y *= 0.5
+        assert (y.numpy() == (before + 1) / 2).all()
