@@ -378,16 +378,19 @@ cdef int make_spare(Recorder self) except -1:
 cdef void stop_replay(Recorder self) noexcept:
     cdef Recording* empty = self.recording
     if self.replay.script != NULL:
-        self.recording = replays.stop(&self.replay, self.state, &self.joined)
-        empty.next, self.spare = self.spare, empty
+        self.recording = replays.stop(&self.replay, self.state, empty, &self.joined)
+        if self.recording != empty:
+            empty.next, self.spare = self.spare, empty
 
 
 cdef Recording* complete_recording(Recorder self) except NULL:
     """Return what is launched next: the script, if all of it was replayed, or the recording."""
     cdef Recording* script = self.replay.script
-    if script == NULL or self.replay.played < script.num_nodes:
+    if script == NULL or (self.replay.played < script.num_nodes
+                          and not replays.end_with_another(&self.replay)):
         stop_replay(self)
         return self.recording
+    script = self.replay.script
     if self.replay.verified:
         replays.verify(&self.replay, self.state)
     return script

@@ -435,7 +435,9 @@ cdef int replay_or_add(Recorder self, const Operation* operation, Use* uses, int
         hazards.prepare(uses, num_uses, self.state, &self.bytes)
         if replaying:
             replayed = replays.play(&self.replay, self.state, operation, uses, num_uses, True,
-                                    &self.bytes, &self.num_early_loads)
+                                    &self.bytes, &self.num_early_loads) \
+                or replays.go_on(&self.replay, self.state, operation, uses, num_uses,
+                                 &self.bytes, &self.num_early_loads)
         else:
             replayed = replays.begin(&self.replay, self.state, operation, uses, num_uses,
                                      &self.bytes, &self.num_early_loads)

@@ -131,6 +131,12 @@ cdef void release_owners(Recording* recording) noexcept
 # Remove all nodes. The arrays are kept for the next ones; `free_arrays` frees them, too.
 cdef void clear(Recording* recording) noexcept
 cdef void free_arrays(Recording* recording) noexcept
+# Copy the first `count` nodes to an empty recording, with the references to their owners, and leave
+# none behind. Return False, with nothing changed, if there is no memory.
+cdef bint copy_nodes(Recording* target, Recording* source, int count) noexcept
+# Remove the nodes behind the first `count`, of which there are some, of a recording without a
+# barrier. The arrays are as after the last of these.
+cdef void truncate(Recording* recording, int count) noexcept
 # Free the recordings of a list.
 cdef void destroy(Recording* first) noexcept
 # Make room for one more node, so that `append` cannot fail. A barrier needs LANES edges, and a join

@@ -21,7 +21,9 @@
 #   kernels are never reused, and are compared before anything is read that belongs to a kernel.
 # - A replayed batch is launched as it stands. Whatever else happens stops the replay: an operation
 #   that differs, or one behind the last node, a commit before the last node, or a free block of
-#   memory that is split or joined. Then the nodes replayed so far are the recording.
+#   memory that is split or joined. Then the nodes replayed so far are copied to the recording. The
+#   script stays. But if another script begins with these nodes, and goes on or ends as the batch
+#   does, that one is replayed instead.
 
 from cpython.ref cimport Py_INCREF
 from libc.string cimport memcmp, memcpy
@@ -117,9 +119,16 @@ cdef inline bint play(Replay* replay, StreamState* stream, const Operation* oper
 # is one.
 cdef bint begin(Replay* replay, StreamState* stream, const Operation* operation, const Use* uses,
                 int num_uses, size_t* bytes, unsigned long long* early_loads) noexcept
-# Stop replaying, and return the recording of the operations that were replayed. Set `joined` if
-# there is no memory for their hazards: the next operation then waits for all of them.
-cdef Recording* stop(Replay* replay, const StreamState* stream, bint* joined) noexcept
+# Go on with another script that begins with the nodes replayed so far. The operation, which is
+# ordered, is its next node; or else it has no other nodes. Return whether there is one.
+cdef bint go_on(Replay* replay, StreamState* stream, const Operation* operation, const Use* uses,
+                int num_uses, size_t* bytes, unsigned long long* early_loads) noexcept
+cdef bint end_with_another(Replay* replay) noexcept
+# Stop replaying, and return the recording of the operations that were replayed: `empty`, or the
+# script without memory for a copy. Set `joined` if there is no memory for their hazards: the next
+# operation then waits for all of them.
+cdef Recording* stop(Replay* replay, const StreamState* stream, Recording* empty,
+                     bint* joined) noexcept
 # Return the script, all nodes of which were replayed, since it is being launched.
 cdef Recording* finish(Replay* replay) noexcept
 # Keep a recording that was launched as a script, without references. Return one that is no longer

@@ -46,6 +46,68 @@ cdef bint begin(Replay* replay, StreamState* stream, const Operation* operation,
     return True
 
 
+cdef bint begin_alike(const Recording* script, const Recording* other, int count) noexcept:
+    """Return whether the scripts begin with the same `count` nodes."""
+    cdef const Node* last = &script.nodes[count - 1]
+    cdef int i, uses = use_end(script, count - 1)
+    if other.nodes[count - 1].topology_end != last.topology_end \
+            or other.nodes[count - 1].params != last.params \
+            or use_end(other, count - 1) != uses \
+            or memcmp(other.topology, script.topology,
+                      last.topology_end * sizeof(unsigned int)) != 0:
+        return False
+    for i in range(uses):
+        if other.uses[i].block != script.uses[i].block \
+                or other.uses[i].access != script.uses[i].access:
+            return False
+    return True
+
+
+cdef void take_over(Replay* replay, Recording* script, Recording* other, int count) noexcept:
+    """Go on with another script, which begins with the same `count` nodes."""
+    cdef const Node* last = &script.nodes[count - 1]
+    cdef int i
+    memcpy(other.geometry, script.geometry, count * sizeof(Geometry))
+    memcpy(other.blob, script.blob, last.params + last.param_bytes)
+    memcpy(other.uses, script.uses, use_end(script, count - 1) * sizeof(Use))
+    for i in range(count):
+        other.owners[i], script.owners[i] = script.owners[i], NULL
+        other.nodes[i].key = script.nodes[i].key
+    script.busy, other.busy = False, True
+    replay.script = other
+
+
+cdef bint go_on(Replay* replay, StreamState* stream, const Operation* operation, const Use* uses,
+                int num_uses, size_t* bytes, unsigned long long* early_loads) noexcept:
+    cdef Recording* script = replay.script
+    cdef Recording* other = replay.scripts
+    cdef int count = replay.played
+    while other != NULL and (
+            other.busy or other.num_nodes <= count
+            or not is_same_node(other, count, operation, uses, num_uses)
+            or not begin_alike(script, other, count)):
+        other = other.next
+    if other == NULL:
+        return False
+    replay.script = other
+    if not play(replay, stream, operation, uses, num_uses, True, bytes, early_loads):
+        replay.script = script
+        return False
+    take_over(replay, script, other, count)
+    return True
+
+
+cdef bint end_with_another(Replay* replay) noexcept:
+    cdef Recording* script = replay.script
+    cdef Recording* other = replay.scripts
+    while other != NULL and (other.busy or other.num_nodes != replay.played
+                             or not begin_alike(script, other, replay.played)):
+        other = other.next
+    if other != NULL:
+        take_over(replay, script, other, replay.played)
+    return other != NULL
+
+
 cdef void remove(Replay* replay, Recording* script) noexcept:
     """Take a script out of the list."""
     cdef Recording* each = replay.scripts
@@ -62,25 +124,6 @@ cdef void remove(Replay* replay, Recording* script) noexcept:
     script.next = script.following = NULL
     script.busy = False
     replay.count -= 1
-
-
-cdef void truncate(Recording* script, int count) noexcept:
-    """Remove the nodes behind the first `count`. The arrays are as after the last of these."""
-    cdef const Node* last = &script.nodes[count - 1]
-    cdef const Node* rest = &script.nodes[count]
-    cdef int i
-    if count == script.num_nodes:
-        return
-    script.num_edges = script.open_edge = rest.first_edge
-    script.num_uses = rest.first_use
-    script.blob_bytes = rest.params
-    script.topology_words = last.topology_end
-    script.next_lane = last.next_lane
-    for i in range(recordings.LANES):
-        script.tails[i] = -1
-    for i in range(count):
-        script.tails[script.nodes[i].lane] = i
-    script.num_nodes = count
 
 
 cdef bint note_uses(const Recording* recording, int node, unsigned long long epoch) noexcept:
@@ -101,17 +144,23 @@ cdef bint note_uses(const Recording* recording, int node, unsigned long long epo
     return complete
 
 
-cdef Recording* stop(Replay* replay, const StreamState* stream, bint* joined) noexcept:
+cdef Recording* stop(Replay* replay, const StreamState* stream, Recording* empty,
+                     bint* joined) noexcept:
     cdef Recording* script = replay.script
+    cdef Recording* recording = empty
     cdef int node
-    remove(replay, script)
-    truncate(script, replay.played)
-    script.repeats = False
+    if recordings.copy_nodes(empty, script, replay.played):
+        script.busy = False
+    else:
+        recording = script
+        remove(replay, script)
+        recordings.truncate(script, replay.played)
+        script.repeats = False
     replay.script, replay.played = NULL, 0
-    for node in range(script.num_nodes):
-        if not note_uses(script, node, stream.recording_epoch):
+    for node in range(recording.num_nodes):
+        if not note_uses(recording, node, stream.recording_epoch):
             joined[0] = True
-    return script
+    return recording
 
 
 cdef Recording* finish(Replay* replay) noexcept:

@@ -1141,3 +1141,37 @@ def test_scripts_keep_no_module(replaced, setting, streams):
         other[1, N](x, y, y, N)
         y *= 0.5
         assert (y.numpy() == (before + 1) / 2).all()
+
+
+@pytest.mark.parametrize("lengths", [(8, 8), (5, 8), (8, 5, 3)], ids=str)
+def test_rounds_by_turns(in_each_mode, module, lengths):
+    """They begin in the same way, and each has a script of its own, also one that begins another.
+    An operation before the difference has another parameter each time."""
+
+    def program(encoder):
+        x, y = cyrt.ones(N), cyrt.zeros(N)
+
+        def run(i):
+            nonlocal y
+            which = i % len(lengths)
+            for k in range(lengths[which]):
+                module["add"][1, N](x, y, y, N - i % 7 if k == 2 else N)
+                if k > 3 and which:
+                    y *= 0.5
+                elif k > 3:
+                    y -= x
+            cyrt.commit()
+
+        for i in range(60):
+            run(i)
+        before = encoder.stats()
+        for i in range(60):
+            run(i)
+        after = encoder.stats()
+        program.replayed, program.operations = (
+            after[key] - before[key] for key in ("replayed", "operations")
+        )
+        return [y]
+
+    in_each_mode(program)
+    assert program.replayed == program.operations
