@@ -963,7 +963,7 @@ def test_what_another_thread_records_inside_a_launch(settled, replaced, steps):
     program.check_replay()
 
 
-def test_a_device_reset(python):
+def test_a_device_reset(python, only_emulated):
     done = python(
         f"""
         import cyrt
