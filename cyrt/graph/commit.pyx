@@ -4,7 +4,7 @@ import threading
 
 from cpython.exc cimport PyErr_SetInterrupt
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
+from cpython.ref cimport Py_CLEAR, Py_DECREF, Py_INCREF
 from libc.stdlib cimport free
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
@@ -574,8 +574,8 @@ cdef int launch_batch(Recorder self, Plan plan, list names, list entry, Mark mar
     finished, self.launching = self.launching, NULL
     end_submission(state)
     if finished.repeats and finished.plan != <PyObject*>plan:
+        Py_CLEAR(finished.plan)         # of a recording that was a part of this one
         Py_INCREF(plan)
-        Py_XDECREF(finished.plan)       # of a recording that was a part of this one
         finished.plan = <PyObject*>plan
     clear_recording(self, finished)
     del expired

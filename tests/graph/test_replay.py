@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import re
 import signal
 import threading
 from ctypes import c_void_p
@@ -528,8 +529,12 @@ class Surprised:
 
 
 def check_surprise(in_each_mode, what, make, at, commit):
+    emulated = cyrt.Device(0).emulated
+    if not emulated and what == "a finalizer in the commit":
+        pytest.skip("when objects end, and so what a commit meets, depends on the GPU's time")
     program = Surprised(make, at, SURPRISES[what], commit, SETTLING if commit else 80)
-    in_each_mode(program)
+    # Whether memory comes from another stream depends on whether a GPU has done that one's work.
+    in_each_mode(program, patches=emulated or not re.search("stream|thread", what))
     before, middle, after = program.before, program.middle, program.after
     assert before["replayed"] > 0
     if what not in ONCE:
@@ -1009,6 +1014,7 @@ def test_a_device_reset(python, only_emulated):
 )
 def test_under_other_settings(python, environment):
     program = """
+        import os
         import cyrt
         import numpy as np
         with cyrt.Stream():
@@ -1029,7 +1035,9 @@ def test_under_other_settings(python, environment):
                     log.append((plan.names, plan.edges) if plan else None)
             stats = encoder.stats()
             print(x.numpy().tobytes().hex(), log)
-            keys = "operations commits patched launches early_loads"
+            keys = "operations commits launches early_loads"
+            if cyrt.Device(0).emulated or {"CYRT_POOL", "CYRT_CHECK"}.isdisjoint(os.environ):
+                keys += " patched"  # without the pool a GPU's addresses differ each time
             print([stats[key] for key in keys.split()])
     """
     found = [python(program, **environment, CYRT_REPLAY=mode) for mode in MODES]
