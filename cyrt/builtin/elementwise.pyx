@@ -18,10 +18,11 @@ from cyrt.builtin.launch_plans cimport Key, add_words, begin_key, find_plan, sto
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.space cimport MAX_NDIM, MAX_OPERANDS, MAX_OUTER, Space, simplify
 from cyrt.builtin.transpose cimport record_transpose
+from cyrt.driver.cuda cimport CUdeviceptr
 from cyrt.graph.commit cimport Recorder
 from cyrt.graph.recorder cimport encoder_of, record_kernel
 from cyrt.graph.recording cimport Use
-from cyrt.graph.replay_call cimport replay_call
+from cyrt.graph.replay_call cimport is_replaying, replay_call
 from cyrt.runtime.memory cimport Memory, live_block, overwriting
 from cyrt.runtime.module cimport LoadedFunction
 from cyrt.runtime.state cimport DEVICE_MEMORY, OVERWRITE, READ, Block, StreamState
@@ -131,6 +132,19 @@ cdef inline unsigned long long key_of(int op, int dtype, Form form, bint whole,
                                           | form << 1 | whole)
 
 
+cdef bint replay_contiguous(StreamState* stream, const Entry* entry, unsigned long long key,
+                            const Use* uses, int inputs, unsigned long long first,
+                            unsigned long long second, CUdeviceptr out, int number) noexcept:
+    """Replay a call. `first`, `second`: the addresses of the inputs, of which `number` is a number,
+    unless it is -1."""
+    cdef unsigned long long[3] words
+    cdef int num_words = inputs + 1 + (number >= 0)
+    words[0], words[1] = first, second
+    words[num_words - 1] = out
+    return key != 0 and replay_call(stream, key, entry.functions[<int>ALIGNED], uses, inputs + 1,
+                                    words, num_words, number)
+
+
 cdef int record_contiguous(StreamState* stream, int op, int dtype, Memory out, Memory a,
                            Block* a_block, PyObject* b, Block* b_block, long long n) except -1:
     cdef Entry* entry = entry_of(stream.ordinal, op, dtype)
@@ -138,7 +152,6 @@ cdef int record_contiguous(StreamState* stream, int op, int dtype, Memory out, M
     cdef Launch launch
     cdef Parameters params
     cdef unsigned long long key, misaligned
-    cdef unsigned long long[3] words
     cdef int inputs = 1 if b == NULL else 2
     uses[0].block = a_block
     if b != NULL:
@@ -147,12 +160,9 @@ cdef int record_contiguous(StreamState* stream, int op, int dtype, Memory out, M
     uses[0].access = uses[inputs - 1].access = READ
     uses[inputs].access = overwriting(out)
     key = key_of(op, dtype, UNARY if b == NULL else BINARY, uses[inputs].access == OVERWRITE, n)
-    words[0] = a.address
-    if b != NULL:
-        words[1] = (<Memory>b).address
-    words[inputs] = out.address
-    if key and replay_call(stream, key, entry.functions[<int>ALIGNED], uses,
-                           inputs + 1, words, inputs + 1, -1):
+    if is_replaying(stream) and replay_contiguous(
+            stream, entry, key, uses, inputs, a.address, 0 if b == NULL else (<Memory>b).address,
+            out.address, -1):
         return 0
     if n == 0:
         return 0
@@ -191,7 +201,6 @@ cdef int record_with_number(StreamState* stream, int op, int dtype, Memory out, 
     cdef Parameters params
     cdef Operand[3] operands
     cdef unsigned long long key
-    cdef unsigned long long[3] words
     if n == 0:
         return 0
     uses[0].block = a_block
@@ -199,11 +208,9 @@ cdef int record_with_number(StreamState* stream, int op, int dtype, Memory out, 
     uses[0].access = READ
     uses[1].access = overwriting(out)
     key = key_of(op, dtype, NUMBER_LEFT if left else NUMBER_RIGHT, uses[1].access == OVERWRITE, n)
-    words[left] = a.address
-    words[not left] = number[0]
-    words[2] = out.address
-    if key and replay_call(stream, key, entry.functions[<int>ALIGNED], uses, 2,
-                           words, 3, not left):
+    if is_replaying(stream) and replay_contiguous(
+            stream, entry, key, uses, 1, number[0] if left else a.address,
+            a.address if left else number[0], out.address, not left):
         return 0
     if entry.itemsizes[1] > 8 or not takes_aligned(entry, n) \
             or a.address & (entry.items * entry.itemsizes[1] - 1) \

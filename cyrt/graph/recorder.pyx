@@ -4,7 +4,6 @@ import threading
 from collections import deque
 
 from cpython.exc cimport PyErr_SetInterrupt
-from libc.string cimport memcpy
 
 cdef extern from "pythread.h":
     unsigned long PyThread_get_thread_ident()
@@ -398,10 +397,14 @@ cdef int add_node(Recorder self, const Operation* operation, Use* uses, int num_
     """Append the operation to the recording, and return its node."""
     cdef StreamState* state = self.state
     cdef Recording* recording
-    cdef int edges, node
-    stop_replay(self)
+    cdef Use* stored
+    cdef int i, edges, node
+    if self.replay.script != NULL:
+        stop_replay(self)
     recording = self.recording
-    memcpy(recordings.reserve_uses(recording, num_uses), uses, num_uses * sizeof(Use))
+    stored = recordings.reserve_uses(recording, num_uses)
+    for i in range(num_uses):       # faster than memcpy: they are few
+        stored[i] = uses[i]
     if foreign is not None:
         add_foreign(self, foreign, uses, num_uses)
     if state.grouping:
@@ -430,8 +433,9 @@ cdef int replay_or_add(Recorder self, const Operation* operation, Use* uses, int
                        list foreign, bint opaque) except -1:
     """Replay or append the operation, which is ordered, and return its node."""
     cdef bint replayed, replaying = self.replay.script != NULL
-    if foreign is None and not (opaque or poisoned or self.state.grouping or self.joined) and (
-            replaying or (self.replay.scripts != NULL and self.recording.num_nodes == 0)):
+    if (replaying or (self.replay.scripts != NULL and self.recording.num_nodes == 0)) \
+            and foreign is None \
+            and not (opaque or poisoned or self.state.grouping or self.joined):
         hazards.prepare(uses, num_uses, self.state, &self.bytes)
         if replaying:
             replayed = replays.play(&self.replay, self.state, operation, uses, num_uses, True,

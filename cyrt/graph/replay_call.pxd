@@ -32,24 +32,22 @@ cdef inline bint is_quiet(Recorder self) noexcept:
         and process == READY and contexts[state.ordinal].epoch == state.epoch \
         and self.bytes < self.max_bytes
 
+cdef inline bint is_replaying(const StreamState* stream) noexcept:
+    return stream.encoder != NULL and (<Recorder>stream.encoder).replay.played != 0
+
 cdef inline bint replay_call(StreamState* stream, unsigned long long key, PyObject* function,
                              const Use* uses, int num_uses, const unsigned long long* words,
                              int num_words, int number) noexcept:
-    """Return whether the call is the next one of the stream's script, and if so store that. Word
-    `number` is a number that may differ; -1: there is none."""
-    cdef Recorder self
+    """Return whether the call is the next one of the script that the stream is replaying, and if so
+    store that. Word `number` is a number that may differ; -1: there is none."""
+    cdef Recorder self = <Recorder>stream.encoder
     cdef Recording* script
     cdef const Node* node
     cdef Use* own
     cdef Block* block
     cdef unsigned long long* stored
-    cdef int i, index
-    if stream.encoder == NULL:
-        return False
-    self = <Recorder>stream.encoder
-    index = self.replay.played
-    if index == 0 or index >= self.boundary.min_ops - 1 \
-            or index == self.replay.script.num_nodes:
+    cdef int i, index = self.replay.played
+    if index >= self.boundary.min_ops - 1 or index == self.replay.script.num_nodes:
         return False
     script = self.replay.script
     node = &script.nodes[index]
