@@ -574,7 +574,7 @@ cdef int launch_batch(Recorder self, Plan plan, list names, list entry, Mark mar
     finished, self.launching = self.launching, NULL
     end_submission(state)
     if finished.repeats and finished.plan != <PyObject*>plan:
-        Py_CLEAR(finished.plan)         # of a recording that was a part of this one
+        Py_CLEAR(finished.plan)     # That plan was evicted, or ran the script before it was cut.
         Py_INCREF(plan)
         finished.plan = <PyObject*>plan
     clear_recording(self, finished)

@@ -63,7 +63,7 @@ cdef struct Operation:
     size_t param_bytes
     void* owner         # a Runnable; NULL: none
     const EarlyLoad* early          # NULL: none; see graph/early
-    unsigned long long key          # of the call, 0: none; see graph/replay_call
+    unsigned long long key          # the key of the call (see graph/replay_call); 0: it has none
 
 cdef struct Node:
     NodeKind kind
@@ -71,7 +71,7 @@ cdef struct Node:
     unsigned int cluster[3]
     CUfunction function
     unsigned long long serial
-    unsigned long long key      # of the call, 0: none
+    unsigned long long key      # the key of the call that recorded the node; 0: it has none
     const Layout* layout        # of a kernel's parameters, or a Pattern's; else NULL
     size_t params               # offset in the blob
     size_t param_bytes

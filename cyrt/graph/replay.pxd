@@ -10,8 +10,8 @@
 # - The uses of a node that is replayed have the generations of their blocks now, and the hazards of
 #   these blocks belong to the stream's recording: everybody sees that the memory is in use. Only
 #   the writer and the readers are missing there; `stop` stores them.
-# - A recording with a barrier is no script: groups without order, opaque operations and other
-#   libraries' memory are recorded each time.
+# - A recording with a barrier, or one that uses other libraries' memory, is no script: groups
+#   without order and opaque operations leave a barrier.
 # - A recording whose edges follow from more than its operations is no script, either: a block was
 #   split, joined or destroyed while the recording used it. The struct of a destroyed block is
 #   reused for other memory.
@@ -40,8 +40,8 @@ cdef struct Replay:
     bint verified           # each script is compared with a new recording of its operations
     Recording* script       # the script that is replayed; NULL: none is
     int played              # number of its nodes that were replayed; 0 without a script
-    # If `verified`: a call was found to be the next node, and is now recorded for comparison; that
-    # made another node.
+    # If `verified`: a call was found to be the next node, and its operation is going to be compared
+    # with that; an operation has differed.
     bint called, differs
     Recording* scripts      # the list of all scripts
     int count

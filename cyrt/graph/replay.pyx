@@ -267,6 +267,7 @@ cdef int verify(Replay* replay, StreamState* stream) except -1:
         for i in range(script.num_nodes):
             equal = equal and again.nodes[i].lane == script.nodes[i].lane \
                 and again.nodes[i].next_lane == script.nodes[i].next_lane
+        replay.differs = False
         if not equal:
             raise RuntimeError(f"CYRT_REPLAY=verify: {script.num_nodes} operations were replayed "
                                "that differ from what would be recorded")

@@ -173,7 +173,7 @@ cdef bint add_uses(Block* block, Block* other) noexcept:
     cdef int i, room
     if source == NULL or not stream.pending:
         return True
-    graph.stop_replay(stream)       # which stores the uses
+    graph.stop_replay(stream)       # The hazards now contain the uses that were replayed.
     target = hazard_in(block, stream.recording_epoch)
     if target == NULL:              # a free block has uses in no other recording
         target = &block.hazard

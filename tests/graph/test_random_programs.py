@@ -8,15 +8,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from batch_log import logged
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 import cyrt
-from cyrt.graph import commit as commits
 
 # mix1 ... mix4: the last of their buffers becomes 3a + 5b + 7c + 11d + 1 of all of them, modulo
 # 2^32, so that what runs twice, not at all, or in another order shows. Buffers may overlap.
@@ -259,27 +258,12 @@ def test_random_program(kernels, encoders, program):
     machine.check()
 
 
-class Log:
-    """Is told of each batch that is launched, as a trace is."""
-
-    def __init__(self):
-        self.batches = []
-
-    def begin_commit(self, encoder, device, reason, begun):
-        return SimpleNamespace(before=cyrt.Event(), after=cyrt.Event(), reason=reason)
-
-    def end_commit(self, encoder, stream, commit, launched, launching, end):
-        names, edges = (list(getattr(launched, key)) for key in ("names", "edges"))
-        self.batches.append((commit.reason, names, edges))
-
-
 def run_rounds(kernels, encoders, program, rounds, edits, commit):
     """Run the program so many times with the edits. Return the machine and its batches."""
     cyrt.synchronize()
     cyrt.trim_memory()
-    machine, log = Machine(kernels, encoders), Log()
-    commits.set_tracer(log)
-    try:
+    machine = Machine(kernels, encoders)
+    with logged() as batches:
         for number in range(rounds):
             operations = list(program)
             for where, place, how, other in edits:
@@ -295,9 +279,7 @@ def run_rounds(kernels, encoders, program, rounds, edits, commit):
                     machine.run(kind, *args)
             if commit:
                 machine.run("commit")
-    finally:
-        commits.set_tracer(None)
-    return machine, log.batches
+    return machine, batches
 
 
 def stats_of(stream):

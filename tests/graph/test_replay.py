@@ -12,10 +12,10 @@ import re
 import signal
 import threading
 from ctypes import c_void_p
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from batch_log import Log, logged
 from calls import Vectors
 from calls import record as record_call
 from outside import until
@@ -53,30 +53,6 @@ def module():
 @pytest.fixture(scope="module")
 def relay():
     return cyrt.Kernel(SOURCE, "relay", pdl=True)
-
-
-class Log:
-    """A list of the batches that are launched."""
-
-    def __init__(self):
-        self.batches = []
-
-    def begin_commit(self, encoder, device, reason, begun):
-        return SimpleNamespace(before=cyrt.Event(), after=cyrt.Event(), reason=reason)
-
-    def end_commit(self, encoder, stream, commit, launched, launching, end):
-        names = list(getattr(launched, "names", launched))
-        self.batches.append((commit.reason, names, list(getattr(launched, "edges", ()))))
-
-
-@contextlib.contextmanager
-def logged():
-    log = Log()
-    commits.set_tracer(log)
-    try:
-        yield log.batches
-    finally:
-        commits.set_tracer(None)
 
 
 @pytest.fixture(scope="module")
