@@ -21,8 +21,8 @@
 # - Only the thread of a per-thread default stream launches what is recorded for that stream.
 
 from cyrt.driver.cuda cimport CUevent, CUresult
-from cyrt.graph.boundary cimport Boundary
 from cyrt.graph.plan cimport Plan, PlanStats
+from cyrt.graph.policy cimport Policy
 from cyrt.graph.ranges cimport Ranges
 from cyrt.graph.recording cimport Recording
 from cyrt.graph.replay cimport Replay
@@ -60,7 +60,7 @@ cdef class Recorder:
     cdef PlanStats stats_
     cdef unsigned long long operations, commits
     cdef unsigned long long repoints, opaque_captures   # calls of libraries: see template
-    cdef Boundary boundary
+    cdef Policy policy
     cdef size_t max_bytes, bytes
     cdef unsigned long long num_early_loads     # operations that may load before they wait
     cdef bint graphs, blocking
@@ -103,6 +103,8 @@ cdef void stop_replay(Recorder self) noexcept
 # all, `continued` returns their recorder, otherwise NULL; `continue_operation` sets that.
 cdef void* continued() noexcept
 cdef void continue_operation(void* recorder) noexcept
+# Begin a batch: set the rows and sites of its operations' results.
+cdef void begin_batch(Recorder self) noexcept
 # Return a number for a new recording; it is never reused.
 cdef unsigned long long new_epoch() noexcept
 # Launch what any thread recorded for the stream before the call, wait for a launch that another one

@@ -20,12 +20,12 @@ from cyrt.driver.cuda cimport *
 from cyrt.driver.errors import CudaError
 from cyrt.driver.table cimport MAX_DEVICES, READY, check, cu, is_sticky, process
 from cyrt.graph cimport (
-    boundary as boundaries, chain, completion, direct, loss, plan as plans, plan_cache,
+    chain, completion, direct, loss, plan as plans, plan_cache, policy as policies,
     recording as recordings, replay as replays,
 )
-from cyrt.graph.boundary cimport DOUBTFUL
 from cyrt.graph.completion cimport Mark
 from cyrt.graph.executable cimport Outcome
+from cyrt.graph.policy cimport FOLLOWING, Policy
 from cyrt.graph.recording cimport Recording
 from cyrt.runtime cimport poison as poisons
 from cyrt.runtime.event cimport Event
@@ -36,7 +36,7 @@ from cyrt.runtime.order cimport (
 )
 from cyrt.runtime.freed cimport return_held_blocks, return_unsettled_blocks
 from cyrt.runtime.pacing cimport has_room, pace_turn, wait_for_room
-from cyrt.runtime.places cimport abandon_places, begin_places, restart_places
+from cyrt.runtime.rows cimport begin_rows
 from cyrt.runtime.state cimport Block, StreamState
 from cyrt.runtime.stream_state cimport is_others_thread, legacy_state, link, mark_work, states
 from cyrt.runtime.waiting cimport query_event, wait, wait_state
@@ -98,7 +98,7 @@ cdef class Recorder:
         if self.state != NULL and self.state.encoder == <void*>self:
             self.state.encoder = NULL       # the interpreter exits: the state remains
             self.state.pending = self.state.failed = False
-        boundaries.forget(&self.boundary)
+        policies.forget(&self.policy)
         recordings.destroy(self.recording)
         if self.launching != NULL and not self.launching.busy:      # else it is a script
             recordings.destroy(self.launching)
@@ -360,13 +360,19 @@ cdef int launch_recorded(Recorder self, const char* reason) except -1:
         return 0
     if state.wants_commits and num_recorded(self) == 0:
         state.wants_commits = False
-        if boundaries.note_empty_commit(&self.boundary):
-            begin_places(state, self.boundary.round, self.boundary.key, self.boundary.resumes)
+        policies.note_commit(&self.policy)
+        begin_batch(self)
     while state.recording_epoch == wanted and has_work(self):
         commit_once(self, wanted, reason)
     if state.submitting:        # another thread launches it, or later work
         wait_for_submission(state)
     return 0
+
+
+cdef void begin_batch(Recorder self) noexcept:
+    cdef Policy* policy = &self.policy
+    begin_rows(self.state, policy.round.sites if policy.state == FOLLOWING else NULL, policy.start,
+               policy.resumes)
 
 
 cdef int make_spare(Recorder self) except -1:
@@ -442,7 +448,8 @@ cdef int abandon(Recorder self) except -1:
     state.pending = state.outside = False
     self.bytes = 0
     self.ranges.count = 0
-    boundaries.restart(&self.boundary)
+    policies.restart(&self.policy)
+    begin_batch(self)
     return_held_blocks(state)
     if handlers is not None:
         completion.call_when_ended(mark, handlers)
@@ -610,8 +617,8 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
     """Launch the batch in the turn. Return the error number of what was refused first, or 0."""
     cdef StreamState* state = self.state
     cdef Recording* recording = exchange_recording(self)
-    cdef unsigned long long chained = self.stats_.chained, before = self.stats_.patched
-    cdef unsigned long long patched = 0
+    cdef unsigned long long before = self.stats_.patched, patched = 0
+    cdef unsigned long long launches = 0 if plan is None else plan.launches
     cdef CUevent mark = self.marks[<int>(self.batches % IN_FLIGHT)]
     cdef CUevent before_batch = self.timing.before, after_batch = self.timing.after
     cdef unsigned int error = 0
@@ -623,13 +630,8 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
     self.ranges.count = 0
     # Do this before the launch releases the GIL: memory freed later belongs to the next recording.
     return_held_blocks(state)
-    boundaries.advance(&self.boundary, recording)
-    if self.boundary.mismatched:
-        abandon_places(state)
-    if self.boundary.restarts:
-        restart_places(state, self.boundary.restarts)
-    elif self.boundary.belief != DOUBTFUL:
-        begin_places(state, self.boundary.round, self.boundary.key, self.boundary.resumes)
+    policies.advance(&self.policy, recording)
+    begin_batch(self)
     outcome.result, outcome.call, outcome.launched = CUDA_SUCCESS, b"cuStreamWaitEvent", 0
     if not state.owned:
         entered = enter_quietly(state.ordinal, state.epoch)
@@ -652,8 +654,10 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
         elif poisons.poisoned:
             loss.mark_losses(recording)
         recording.repeats = may_repeat(self, plan, recording, foreign, outcome, patched)
-        boundaries.learn(&self.boundary, recording, patched, self.stats_.chained != chained)
-    state.wants_commits = self.boundary.belief == DOUBTFUL
+        if plan is not None and policies.learn(&self.policy, recording, patched, launches) \
+                and num_recorded(self) == 0 and policies.search(&self.policy):
+            begin_batch(self)
+    state.wants_commits = self.policy.history != NULL or self.policy.resumes or self.policy.trying
     if after_batch != NULL:
         record_mark(state, after_batch)
         self.timing.launched = now()

@@ -11,7 +11,7 @@ cdef extern from "pythread.h":
 
 from cyrt.driver.cuda cimport *
 from cyrt.driver.errors import CudaError
-from cyrt.graph cimport boundary as boundaries, completion, recorder as recorders
+from cyrt.graph cimport completion, policy as policies, recorder as recorders
 from cyrt.graph import recorder as _recorder
 from cyrt.graph.child cimport (
     ChildGraph, begin_capture, copy_graph, discard_capture, end_capture,
@@ -133,8 +133,8 @@ cdef class CommandEncoder(Recorder):
         self.stream_ = target
         self.deferred = 1           # the user commits, not each use of other libraries' memory
         encoders[<size_t>self.state] = weakref.ref(self)
-        if most_ops and self.boundary.max_ops > 1:
-            boundaries.set_limit(&self.boundary, most_ops)
+        if most_ops and self.policy.max_ops > 1:
+            policies.set_limit(&self.policy, self.state, most_ops)
 
     def __del__(self):
         if self.stream_ is not None and not self.closed:

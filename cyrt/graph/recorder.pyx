@@ -12,11 +12,12 @@ from cyrt import settings
 from cyrt.driver.frames import outside_line
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport READY, check, cu, faulted, process
-from cyrt.graph cimport boundary as boundaries, direct as directly
-from cyrt.graph cimport hazards, recording as recordings, replay as replays
+from cyrt.graph cimport (
+    direct as directly, hazards, policy as policies, recording as recordings, replay as replays,
+)
 from cyrt.graph import commit as _commit, completion as _completion
 from cyrt.graph.commit cimport (
-    IN_FLIGHT, commit, commit_at_end, commit_before, commit_now, continued, make_room,
+    IN_FLIGHT, begin_batch, commit, commit_at_end, commit_before, commit_now, continued, make_room,
     new_epoch, now, num_recorded, raise_failure, release_all_ended, stop_replay, tracing,
 )
 from cyrt.graph.commit import encoders
@@ -36,7 +37,6 @@ from cyrt.runtime.order cimport (
 )
 from cyrt.runtime.outside cimport is_outside
 from cyrt.runtime.pacing cimport wait_for_room
-from cyrt.runtime.places cimport abandon_places, begin_places, leave_out
 from cyrt.runtime.poison cimport mark_valid, poison, poisoned
 from cyrt.runtime.state cimport (
     FOREIGN_MEMORY, OVERWRITE, READ, Access, Block, StreamState,
@@ -79,8 +79,8 @@ cdef int attach(Recorder self, StreamState* state, graphs) except -1:
 cdef int prepare(Recorder self, StreamState* state, graphs) except -1:
     self.graphs = settings.get("CYRT_GRAPHS") if graphs is None else graphs
     self.blocking = settings.get("CYRT_LAUNCH_BLOCKING")
-    boundaries.set_limit(&self.boundary, 1 if self.blocking or not self.graphs or state.thread
-                         else settings.get("CYRT_MAX_OPS_PER_GRAPH"))
+    policies.set_limit(&self.policy, state, 1 if self.blocking or not self.graphs or state.thread
+                       else settings.get("CYRT_MAX_OPS_PER_GRAPH"))
     self.direct = not self.graphs and not self.blocking
     self.early_loads = settings.get("CYRT_EARLY_LOADS")
     self.replay.enabled = settings.get("CYRT_REPLAY") != "0"
@@ -101,6 +101,8 @@ cdef void record_for(Recorder self, StreamState* state) noexcept:
     state.recording_epoch = new_epoch()
     state.encoder = <void*>self
     self.state = state
+    if self.policy.max_ops > 1:
+        begin_batch(self)
 
 
 cdef bint launch_rest(Recorder self) noexcept:
@@ -151,6 +153,8 @@ cdef void detach(Recorder self) noexcept:
     state.encoder = NULL
     state.pending = state.grouping = state.failed = False
     state.recording_epoch = new_epoch()
+    state.nodes = -1
+    state.site = NULL
     self.closed = True
     self.in_flight = None           # finalizers run when the stream is consistent
 
@@ -209,48 +213,31 @@ cdef bint goes_to_limit(Recorder self) noexcept:
 cdef bint at_limit(Recorder self) noexcept:
     """Return whether the batch has reached a limit, and count those that have."""
     cdef bint reached = self.bytes >= self.max_bytes \
-        or num_recorded(self) >= self.boundary.max_ops
+        or num_recorded(self) >= self.policy.max_ops
     self.limits += reached
     return reached
 
 
-cdef int cut(Recorder self, const Operation* operation) except -1:
-    """Commit if the batch ends before the operation."""
+cdef const char* why_it_ends(Recorder self) noexcept:
+    """Return the reason of the commit of a batch that is complete."""
+    if self.bytes >= self.max_bytes:
+        return b"the batch uses as much memory as CYRT_MAX_MB_PER_GRAPH allows"
+    if num_recorded(self) >= self.policy.max_ops:
+        return b"the batch has the most operations"
+    return b"a part of the program's round is complete"
+
+
+cdef int cut(Recorder self) except -1:
+    """Commit if the batch ends before the operation that comes."""
     cdef int nodes = num_recorded(self)
     cdef bint full = self.bytes >= self.max_bytes
-    # The commit at the end of the operation before would have had to wait.
-    cdef bint left = nodes >= self.boundary.complete
-    if nodes == 0:
-        begin(self, operation, False)
-    elif (full or nodes >= self.boundary.min_ops - 1) and (
-            boundaries.ends_before(&self.boundary, nodes, full, operation)) and (
+    # If it is complete, the commit at the end of the operation before would have had to wait.
+    if nodes and (full or nodes >= self.policy.complete) and (
             at_limit(self) or not goes_to_limit(self)):
-        commit_before(
-            self, b"the batch uses as much memory as CYRT_MAX_MB_PER_GRAPH allows" if full
-            else b"the batch has the most operations" if nodes >= self.boundary.max_ops
-            else b"the program's round ends" if self.boundary.period
-            else b"an operation comes that began an earlier batch")
-        begin(self, operation, not left)
-    return 0
-
-
-cdef void begin(Recorder self, const Operation* operation, bint cut_off) noexcept:
-    """Begin a batch with the operation."""
-    boundaries.begin(&self.boundary, operation, cut_off)
-    if tracing:
+        commit_before(self, why_it_ends(self))
+    if tracing and num_recorded(self) == 0:
         self.timing.begun = now()
-    if self.state.round != self.boundary.round:     # else `launch` has begun the places
-        begin_places(self.state, self.boundary.round, self.boundary.key, self.boundary.resumes)
-    elif self.boundary.confirmed:       # the first operation's result has its memory already
-        abandon_places(self.state)
-
-
-cdef void leave_out_results(Recorder self, const Use* uses, int num_uses) noexcept:
-    """Exclude what the operation writes from the places: it does not belong to the round."""
-    cdef int i
-    for i in range(num_uses):
-        if uses[i].access != READ:
-            leave_out(self.state, uses[i].block)
+    return 0
 
 
 cdef int add_foreign(Recorder self, list foreign, Use* uses, int num_uses) except -1:
@@ -355,15 +342,15 @@ cdef list make_ready(Recorder self, const Operation* operation, const Use* uses,
             # Earlier nodes may use that memory: a commit puts them first.
             commit_before(self, b"an operation on other libraries' memory comes")
         else:
-            cut(self, operation)
+            cut(self)
         if continued() != <void*>self and (
-                num_recorded(self) + 1 >= self.boundary.complete
+                num_recorded(self) + 1 >= self.policy.complete
                 or (foreign is not None and not is_deferred(self))):
             make_room(self)
         if order(self, uses, num_uses, opaque) == 0:
             order_again(self, uses, num_uses, opaque)
         # Other threads that waited, too, may have filled the batch meanwhile.
-        if num_recorded(self) < self.boundary.max_ops or state.capturing:
+        if num_recorded(self) < self.policy.max_ops or state.capturing:
             break
     check_owners(self, uses, num_uses)
     self.where = where
@@ -381,14 +368,14 @@ cdef int commit_if_complete(Recorder self, list foreign) except -1:
     """Launch the batch if it ends after the operation that was recorded."""
     if foreign is not None and not is_deferred(self):
         return commit_now(self, b"other libraries use the memory")
-    if num_recorded(self) < self.boundary.complete:
+    if num_recorded(self) < self.policy.complete:
         return 0
     if not at_limit(self) and goes_to_limit(self):
-        boundaries.go_to_limit(&self.boundary)
-    elif self.boundary.max_ops == 1:
+        policies.go_to_limit(&self.policy)
+    elif self.policy.max_ops == 1:
         return commit_now(self, b"operations are launched one at a time")
     else:
-        commit_at_end(self, b"a part of the program's round is complete")
+        commit_at_end(self, why_it_ends(self))
     return 0
 
 
@@ -458,7 +445,7 @@ cdef int order_and_add(Recorder self, const Operation* operation, Use* uses, int
     cdef int i, nodes = num_recorded(self)
     # Most operations change only their own recording.
     cdef bint ready = not (opaque or priority_thread or state.behind or foreign is not None
-                           or nodes == 0 or nodes >= self.boundary.min_ops - 1
+                           or nodes == 0 or nodes + 1 >= self.policy.complete
                            or self.bytes >= self.max_bytes)
     if state.failed and continued() != <void*>self:
         raise_failure(self)
@@ -480,17 +467,18 @@ cdef int order_and_add(Recorder self, const Operation* operation, Use* uses, int
 cdef int record(Recorder self, const Operation* operation, Use* uses, int num_uses,
                 list foreign, bint opaque) except -1:
     cdef int node = self.replay.played
-    if node == 0 or node >= self.boundary.min_ops - 1 or foreign is not None or opaque \
+    if node == 0 or node + 1 >= self.policy.complete or foreign is not None or opaque \
             or not is_quiet(self) or not replays.play(
                 &self.replay, self.state, operation, uses, num_uses, False, &self.bytes,
                 &self.num_early_loads):
         node = order_and_add(self, operation, uses, num_uses, foreign, opaque)
-    if self.boundary.expected != NULL and operation.function != self.boundary.expected[node] \
-            and boundaries.note_other(&self.boundary, node):
-        leave_out_results(self, uses, num_uses)
+    if self.policy.trying or (self.policy.expected != NULL
+                              and operation.function != self.policy.expected[node]):
+        policies.note_operation(&self.policy, node, operation.function)
+    self.state.nodes = node + 1
     mark_pending(self)
     self.operations += 1
-    if node + 1 >= self.boundary.complete or foreign is not None:
+    if node + 1 >= self.policy.complete or foreign is not None:
         commit_if_complete(self, foreign)
     return 0
 

@@ -47,14 +47,14 @@ cdef inline bint replay_call(StreamState* stream, unsigned long long key, PyObje
     cdef Block* block
     cdef unsigned long long* stored
     cdef int i, index = self.replay.played
-    if index >= self.boundary.min_ops - 1 or index == self.replay.script.num_nodes:
+    if index + 1 >= self.policy.complete or self.policy.trying \
+            or index == self.replay.script.num_nodes:
         return False
     script = self.replay.script
     node = &script.nodes[index]
     if node.key != key or node.serial != (<LoadedFunction>function).serial or not is_quiet(self) \
             or use_end(script, index) - node.first_use != num_uses or (
-                self.boundary.expected != NULL
-                and self.boundary.expected[index] != node.function):
+                self.policy.expected != NULL and self.policy.expected[index] != node.function):
         return False
     own = script.uses + node.first_use
     for i in range(num_uses):
@@ -80,6 +80,7 @@ cdef inline bint replay_call(StreamState* stream, unsigned long long key, PyObje
     script.owners[index] = function
     self.replay.played = index + 1
     self.operations += 1
+    stream.nodes = index + 1
     stream.pending = True
     stream.idle = False
     if handling:

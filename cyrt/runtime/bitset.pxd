@@ -1,6 +1,6 @@
-# Sets of small integers, stored as bitmaps of three levels. Finding the lowest or highest member
-# reads one word of each of the two lower levels, whatever the size of the set. (The highest level
-# is searched linearly: each of its words covers 262,144 numbers.)
+# Sets of small integers, stored as bitmaps of three levels. Finding the lowest member reads
+# one word of each of the two lower levels, whatever the size of the set. (The highest level is
+# searched linearly: each of its words covers 262,144 numbers.)
 
 cdef extern from *:
     """
@@ -35,15 +35,6 @@ cdef extern from *:
         }
         return -1;
     }
-    static inline int cyrt_bits_highest(const cyrt_bits* bits) {
-        for (int i = bits->tops - 1; i >= 0; --i) {
-            if (bits->levels[2][i] == 0) continue;
-            i = i * 64 + 63 - __builtin_clzll(bits->levels[2][i]);
-            i = i * 64 + 63 - __builtin_clzll(bits->levels[1][i]);
-            return i * 64 + 63 - __builtin_clzll(bits->levels[0][i]);
-        }
-        return -1;
-    }
     /* Make room for numbers below `room`. Return 0, with nothing changed, if memory is short. */
     static int cyrt_bits_grow(cyrt_bits* bits, int room) {
         size_t old[3] = {bits->levels[0] ? bits->levels[1] - bits->levels[0] : 0,
@@ -73,8 +64,7 @@ cdef extern from *:
     # Add or remove a number. It must be below the limit last passed to `grow_bits`.
     void add_bit "cyrt_bits_add"(Bits* bits, int i) noexcept nogil
     void drop_bit "cyrt_bits_drop"(Bits* bits, int i) noexcept nogil
-    # Return the lowest or highest member, or -1 if the set is empty.
+    # Return the lowest member, or -1 if the set is empty.
     int lowest_bit "cyrt_bits_lowest"(const Bits* bits) noexcept nogil
-    int highest_bit "cyrt_bits_highest"(const Bits* bits) noexcept nogil
     # Make room for numbers below `room`. Return False, with nothing changed, if memory is short.
     bint grow_bits "cyrt_bits_grow"(Bits* bits, int room) noexcept nogil

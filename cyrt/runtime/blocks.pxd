@@ -5,19 +5,18 @@
 #   the block's generation to find out whether the block has another owner.
 # - A block has a slot in the bin of one stream, its `holder`, from its creation until its memory is
 #   freed. A free block is in the bin of its home stream.
-# - A free block is in one set of its bin: in `kept` if a place keeps it, else in `free`.
+# - A free block is in the set `free` of its bin, unless a row or site has it (see rows).
 # - A free block is at least as large as the blocks of its bin's size class.
 # - A large block is a driver allocation, or one of the parts that a larger one was split into. A
 #   part that becomes free is joined with the free parts beside it that are of the same stream: the
 #   parts of one stream are never free side by side, unless host memory is short.
 # - A part is ordered after all uses of the block that it was split from, and a joined block after
 #   those of its parts.
-# - A program that allocates and frees in the same way every round receives the same addresses every
-#   round, since the lowest free slot is taken first, and places ask for the blocks that they had.
+# - The lowest free slot is taken first.
 
 from cyrt.driver.cuda cimport CUdeviceptr
 from cyrt.driver.table cimport MAX_DEVICES
-from cyrt.runtime.bitset cimport drop_bit, lowest_bit, highest_bit
+from cyrt.runtime.bitset cimport drop_bit, lowest_bit
 from cyrt.runtime.state cimport (
     LARGE, LIVE, NUM_BINS, Bin, Block, BlockKind, Hazard, StreamState,
 )
@@ -36,17 +35,17 @@ cdef enum:
 cdef struct Slab:
     CUdeviceptr address
     size_t used                 # bytes cut into blocks so far
-    int live                    # number of its blocks that are not in a bin
+    int live                    # number of its blocks that are not in the set `free` of a bin
     Slab* next
 
 # Numbers of blocks of one size class on a device.
 cdef struct Count:
     int made                    # blocks that exist
-    int out                     # blocks that are not in a bin
+    int out                     # blocks that are not in the set `free` of a bin
     int most                    # the most blocks that were out at once
 
 cdef Count[MAX_DEVICES][NUM_BINS] counts
-cdef size_t[MAX_DEVICES] kept_bytes     # bytes of the blocks that places keep
+cdef size_t[MAX_DEVICES] site_bytes     # bytes of the blocks that sites have
 cdef size_t[MAX_DEVICES] split_bytes    # bytes of the driver allocations that are split
 
 cdef inline int size_class(size_t nbytes, size_t* size) noexcept nogil:
@@ -86,28 +85,20 @@ cdef inline bint is_part(const Block* block) noexcept:
 cdef void split(Block* block, size_t size, int bin) noexcept
 # Return the block's state for the recording with that epoch; NULL: the recording does not use it.
 cdef Hazard* hazard_in(Block* block, unsigned long long epoch) noexcept
-# Keep the block for the place with that number.
-cdef void keep(Block* block, unsigned int place) noexcept
-# Make the block available to all places again.
-cdef void stop_keeping(Block* block) noexcept
+# Return whether a row or site has the block.
+cdef inline bint is_reserved(const Block* block) noexcept:
+    return block.entry or block.site
+# Take the block out of its row or site.
+cdef void end_reservation(Block* block) noexcept
 
 cdef inline Block* lowest_free(const Bin* bin) noexcept:
     """Return the free block in the lowest slot; NULL: none is free."""
     cdef int slot = lowest_bit(&bin.free)
     return bin.blocks[slot] if slot >= 0 else NULL
 
-cdef inline Block* highest_free(const Bin* bin) noexcept:
-    cdef int slot = highest_bit(&bin.free)
-    return bin.blocks[slot] if slot >= 0 else NULL
-
-cdef inline Block* lowest_kept(const Bin* bin) noexcept:
-    cdef int slot = lowest_bit(&bin.kept)
-    return bin.blocks[slot] if slot >= 0 else NULL
-
-# Take a free block out of its bin's sets; it keeps its slot.
+# Take a free block that is not reserved out of its bin's set; it keeps its slot.
 cdef inline void take(Block* block) noexcept:
-    cdef Bin* bin = &block.holder.bins[block.bin]
-    drop_bit(&bin.kept if block.keeper else &bin.free, block.slot)
+    drop_bit(&block.holder.bins[block.bin].free, block.slot)
     block.state = LIVE
     if block.slab != NULL:
         (<Slab*>block.slab).live += 1

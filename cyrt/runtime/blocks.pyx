@@ -73,8 +73,8 @@ cdef void destroy_block(Block* block) noexcept:
     for i in range(block.num_others):
         leave_recording(&block.others[i])
     forget_loss(block)
-    if block.keeper:
-        stop_keeping(block)
+    if is_reserved(block):
+        end_reservation(block)
     if block.holder != NULL:
         leave_bin(block)
     for i in range(block.num_others):
@@ -101,8 +101,7 @@ cdef bint reserve_bin(Bin* bin) noexcept:
     if grown == NULL:
         return False
     bin.blocks = grown
-    if not (grow_bits(&bin.free, room) and grow_bits(&bin.kept, room)
-            and grow_bits(&bin.vacant, room)):
+    if not (grow_bits(&bin.free, room) and grow_bits(&bin.vacant, room)):
         return False
     bin.room = room
     return True
@@ -119,8 +118,8 @@ cdef bint join_bin(StreamState* stream, Block* block) noexcept:
     else:
         slot = bin.used
         bin.used += 1
-    if block.keeper:
-        stop_keeping(block)
+    if is_reserved(block):
+        end_reservation(block)
     if block.holder != NULL:
         leave_bin(block)
     bin.blocks[slot] = block
@@ -141,10 +140,10 @@ cdef bint put(Block* block) noexcept:
     cdef Bin* bin = &home.bins[block.bin]
     if block.holder != home and not join_bin(home, block):
         return False
-    if block.taken and block.taken == home.turn:
-        home.places.items[block.place].died = True
     block.state = FREE
-    add_bit(&bin.kept if block.keeper else &bin.free, block.slot)
+    if is_reserved(block):
+        return True
+    add_bit(&bin.free, block.slot)
     counts[block.ordinal][block.bin].out -= 1
     if block.slab != NULL:
         (<Slab*>block.slab).live -= 1
@@ -274,17 +273,12 @@ cdef void join_free_parts(Block* block) noexcept:
     join(block.before, block)
 
 
-cdef void keep(Block* block, unsigned int place) noexcept:
-    kept_bytes[block.ordinal] += block.size
-    block.keeper = place
-
-
-cdef void stop_keeping(Block* block) noexcept:
-    cdef Bin* bin
-    if block.epoch == contexts[block.ordinal].epoch:    # else a reset has set it to 0
-        kept_bytes[block.ordinal] -= block.size
-    block.keeper = 0
-    if block.state == FREE:
-        bin = &block.holder.bins[block.bin]
-        drop_bit(&bin.kept, block.slot)
-        add_bit(&bin.free, block.slot)
+cdef void end_reservation(Block* block) noexcept:
+    cdef StreamState* stream = block.holder
+    if block.entry:
+        stream.bins[block.bin].row.blocks[block.entry - 1] = NULL
+        stream.row_bytes -= block.size
+    elif block.epoch == contexts[block.ordinal].epoch:      # else a reset has set it to 0
+        site_bytes[block.ordinal] -= block.size
+    block.entry = 0
+    block.site = 0

@@ -9,7 +9,8 @@
 #   would not even be ordered.
 
 from cyrt.driver.table cimport MAX_DEVICES
-from cyrt.runtime.state cimport RESTING, Block, StreamState
+from cyrt.runtime.blocks cimport is_reserved
+from cyrt.runtime.state cimport FREE, RESTING, Block, StreamState
 
 # Freed blocks that another stream's unlaunched work uses, or whose slot could not be allocated.
 cdef Block* unsettled[MAX_DEVICES]
@@ -17,6 +18,9 @@ cdef Block* unsettled[MAX_DEVICES]
 # Keep a freed block until the commit of its home stream's recording, which uses it.
 cdef inline void hold_until_commit(Block* block) noexcept:
     cdef StreamState* stream = block.home
+    if is_reserved(block) and block.holder == stream:
+        block.state = FREE          # see rows: it rests until then, too
+        return
     block.state = RESTING
     block.next_resting = NULL
     if stream.resting == NULL:
@@ -27,6 +31,8 @@ cdef inline void hold_until_commit(Block* block) noexcept:
 
 # Return a freed block of a size class to its bin, or keep it until that is possible.
 cdef void return_block(Block* block) noexcept
+# Keep a freed block in `unsettled` until it can be returned.
+cdef void queue_unsettled(Block* block) noexcept
 # Return the RESTING blocks to the bins when the stream's recording is launched or dropped.
 cdef void return_held_blocks(StreamState* stream) noexcept
 # Return those `unsettled` blocks to the pool whose uses have been launched since. The function

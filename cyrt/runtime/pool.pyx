@@ -5,23 +5,23 @@ from cyrt import settings
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport READY, cu, process
 from cyrt.runtime.blocks cimport (
-    counts, highest_free, is_part, join_bin, lowest_free, lowest_kept, size_class, split,
-    split_bytes, take,
+    counts, is_part, is_reserved, join_bin, lowest_free, size_class, split, split_bytes, take,
 )
 from cyrt.runtime.device cimport contexts, enter, leave_quietly
 from cyrt.runtime.ending cimport free_block_when_unused
 from cyrt.runtime.freed cimport (
     hold_until_commit, launch_uses_of_unsettled, return_block, return_unsettled_blocks, unsettled,
 )
-from cyrt.runtime.places cimport ask, ask_again, is_unused, note_place
 from cyrt.runtime.outside cimport is_outside, remove_outside
 from cyrt.runtime.pacing cimport has_spare_room
 from cyrt.runtime.poison cimport forget_loss, poisoned
 from cyrt.runtime.reserve cimport (
     Pool, Shortage, allocate_from_driver, give_back, pools, slab_for, trim, try_driver,
 )
+from cyrt.runtime.rows cimport drop_unused_rows, next_block, reserve
 from cyrt.runtime.state cimport (
-    DEVICE_MEMORY, FOREIGN_MEMORY, FREE, LARGE, NUM_BINS, PINNED_MEMORY, Bin, Block, StreamState,
+    DEVICE_MEMORY, FOREIGN_MEMORY, FREE, LARGE, LIVE, NUM_BINS, PINNED_MEMORY, Bin, Block,
+    StreamState,
 )
 from cyrt.runtime.stream_state cimport link, states
 
@@ -71,21 +71,15 @@ cdef bint may_give(const StreamState* other, const StreamState* stream) noexcept
     return other != stream and not other.pending and not other.submitting and not other.capturing
 
 
-cdef Block* from_other_stream(StreamState* stream, int bin, bint kept, bint busy,
-                              bint unused) except? NULL:
+cdef Block* from_other_stream(StreamState* stream, int bin, bint busy) except? NULL:
     """Return a free block of another stream; NULL: there is none. That stream's work has ended; if
-    `busy`, this stream is made to wait for it. If `kept`, the block may be one that a place keeps.
-    If `unused`, only streams whose places need no blocks are searched."""
+    `busy`, this stream is made to wait for it."""
     cdef StreamState* other = states[stream.ordinal]
     cdef Block* block
     cdef CUresult result
     cdef int entered
     while other != NULL:
-        block = NULL
-        if not unused or is_unused(other, stream):
-            block = lowest_free(&other.bins[bin])
-            if block == NULL and kept:
-                block = lowest_kept(&other.bins[bin])
+        block = lowest_free(&other.bins[bin])
         if block != NULL and may_give(other, stream):
             if busy:
                 result = link(stream, other) if has_spare_room(stream) and has_spare_room(other) \
@@ -112,6 +106,8 @@ cdef bint is_crowded(int ordinal, size_t size, int bin) noexcept:
 
 cdef inline bint may_serve(const Block* block, size_t size, size_t most) noexcept:
     """Return whether a free block may serve a smaller request: whole, or after a split."""
+    if is_reserved(block):
+        return False
     if size < LARGE and block.size < 2 * LARGE:
         return True
     return block.size <= size + size // WHOLE or (
@@ -126,7 +122,7 @@ cdef Block* larger_free(StreamState* stream, size_t size, int bin) noexcept:
     cdef int i, slot
     for i in range(bin + 1, NUM_BINS):
         larger = &stream.bins[i]
-        if lowest_free(larger) != NULL or lowest_kept(larger) != NULL:
+        if lowest_free(larger) != NULL:
             for slot in range(larger.used):
                 if larger.blocks[slot] != NULL and larger.blocks[slot].state == FREE \
                         and may_serve(larger.blocks[slot], size, most):
@@ -139,11 +135,9 @@ cdef Block* any_free(StreamState* stream, size_t size, int bin) except? NULL:
     cdef StreamState* other
     cdef Block* block = lowest_free(&stream.bins[bin])
     if block == NULL:
-        block = lowest_kept(&stream.bins[bin])
-    if block == NULL:
         block = larger_free(stream, size, bin)
     if block == NULL:
-        block = from_other_stream(stream, bin, True, not stream.capturing, False)
+        block = from_other_stream(stream, bin, not stream.capturing)
     other = states[stream.ordinal]
     while block == NULL and other != NULL:
         if may_give(other, stream) and not stream.capturing:
@@ -188,39 +182,25 @@ cdef Block* allocate_when_short(StreamState* stream, size_t size, size_t wanted,
     return block
 
 
-cdef Block* find_block(StreamState* stream, size_t size, size_t wanted, int bin,
-                       int place) except NULL:
-    """Return a block if the stream's bin has no free one, or if the place has blocks of its own and
-    none of them is free."""
+cdef Block* find_block(StreamState* stream, size_t size, size_t wanted, int bin) except NULL:
+    """Return a block if the stream's bin has no free one."""
     cdef int ordinal = stream.ordinal
-    cdef bint keeps = place >= 0 and stream.places.items[place].kept != NULL
-    cdef unsigned long long turn = stream.turn
     cdef bint crowded
-    cdef Block* block = NULL
-    cdef Block* listed
+    cdef Block* block
     if unsettled[ordinal] != NULL:
         return_unsettled_blocks(ordinal)
         if size >= LARGE:
             launch_uses_of_unsettled(ordinal, bin)
     crowded = is_crowded(ordinal, size, bin)
-    if not keeps:
-        block = highest_free(&stream.bins[bin])
-    if block == NULL and crowded:   # first, before a place of this stream lends its block
-        block = from_other_stream(stream, bin, True, False, True)
-    if keeps and stream.turn == turn:       # else other threads have ended the batch
-        listed = ask_again(stream, bin, place, block != NULL)
-        if listed != NULL:
-            block = listed
-    if block == NULL and crowded:
-        block = highest_free(&stream.bins[bin])
-    if block == NULL and crowded:
-        block = lowest_kept(&stream.bins[bin])
+    if crowded:
+        drop_unused_rows(stream)
+    block = lowest_free(&stream.bins[bin])
     if block == NULL:
-        block = from_other_stream(stream, bin, crowded, False, False)
+        block = from_other_stream(stream, bin, False)
     if block == NULL and crowded and size >= LARGE:
         block = larger_free(stream, size, bin)
     if block == NULL and crowded and not stream.capturing:
-        block = from_other_stream(stream, bin, True, True, False)
+        block = from_other_stream(stream, bin, True)
     if block != NULL:
         return occupy(stream, block, size, bin)
     if crowded and size >= LARGE and not (stream.capturing or stream.grouping):
@@ -228,13 +208,29 @@ cdef Block* find_block(StreamState* stream, size_t size, size_t wanted, int bin,
     return allocate_when_short(stream, size, wanted, bin)
 
 
+cdef Block* any_block(StreamState* stream, size_t size, size_t wanted, int bin) except NULL:
+    """Return a block of the class, the stream's lowest free one if it has one."""
+    cdef Pool* pool = &pools[stream.ordinal]
+    cdef Block* block = lowest_free(&stream.bins[bin])
+    cdef Count* count
+    if block != NULL:
+        take(block)
+    else:
+        block = find_block(stream, size, wanted, bin)
+    count = &counts[stream.ordinal][block.bin]
+    count.out += 1
+    count.most = max(count.most, count.out)
+    if block.slab == NULL:
+        pool.large_in_use += block.size
+        pool.large_peak = max(pool.large_peak, pool.large_in_use)
+    return block
+
+
 cdef Block* allocate(StreamState* stream, size_t nbytes) except NULL:
     cdef Pool* pool = &pools[stream.ordinal]
-    cdef Count* count
     cdef size_t size = 0
-    cdef int bin, place = -1
-    cdef unsigned long long turn = stream.turn
-    cdef Block* block
+    cdef int bin, entry = 0
+    cdef Block* block = NULL
     cdef CUdeviceptr address = 0
     if nbytes > <size_t>1 << 46:
         out_of_memory(stream.ordinal, nbytes, b"cuMemAlloc")
@@ -244,30 +240,16 @@ cdef Block* allocate(StreamState* stream, size_t nbytes) except NULL:
         block = new_block(address, nbytes, stream.ordinal, DEVICE_MEMORY, stream)
     else:
         bin = size_class(nbytes, &size)
-        if turn and size < LARGE:
-            block = ask(stream, bin, &place)
-        else:
-            block = lowest_free(&stream.bins[bin])
-            if block != NULL:
-                block.taken = 0
+        if size < LARGE:
+            block = next_block(stream, bin, &entry)
         if block != NULL:
-            take(block)
+            block.state = LIVE
         else:
-            block = find_block(stream, size, nbytes, bin, place)
-            block.taken = 0
-            # A place keeps no large block; other threads may have ended the batch.
-            if place >= 0 and stream.turn == turn and block.slab != NULL:
-                note_place(stream, place, block)
+            block = any_block(stream, size, nbytes, bin)
+            if block.slab != NULL and block.bin == bin:
+                reserve(stream, block, entry)
         block.home = stream
         block.shared = False
-        count = &counts[stream.ordinal][block.bin]
-        count.out += 1
-        if count.out > count.most:
-            count.most = count.out
-        if block.slab == NULL:
-            pool.large_in_use += block.size
-            if pool.large_in_use > pool.large_peak:
-                pool.large_peak = pool.large_in_use
     block.asked = nbytes
     pool.in_use += nbytes
     if pool.in_use > pool.peak:

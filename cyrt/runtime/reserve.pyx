@@ -10,7 +10,7 @@ from cyrt.driver import errors
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport cu, ensure_open
 from cyrt.runtime.blocks cimport (
-    Slab, counts, destroy_block, is_part, kept_bytes, leave_bin, split_bytes, stop_keeping,
+    Slab, counts, destroy_block, is_part, leave_bin, site_bytes, split_bytes,
 )
 from cyrt.runtime.device cimport (
     contexts, context_of, enter, enter_quietly, leave, leave_quietly, ordinal_of, verify,
@@ -19,6 +19,7 @@ from cyrt.runtime.device import reset_hooks
 from cyrt.runtime.ending cimport destroy_unused
 from cyrt.runtime.freed cimport return_block, return_unsettled_blocks, unsettled
 from cyrt.runtime.bitset cimport drop_bit
+from cyrt.runtime.rows cimport drop_rows
 from cyrt.runtime.seam cimport graph
 from cyrt.runtime.state cimport FREE, LIVE, NUM_BINS, Bin, Block, StreamState
 from cyrt.runtime.stream_state cimport flush_all, states
@@ -159,8 +160,6 @@ cdef bint is_unused(const Block* block) noexcept:
 
 cdef void remove(Block* block) noexcept:
     """Remove a free block from its bin and give up its slot."""
-    if block.keeper:
-        stop_keeping(block)
     drop_bit(&block.holder.bins[block.bin].free, block.slot)
     leave_bin(block)
     block.state = LIVE
@@ -297,6 +296,11 @@ cdef size_t trim(int ordinal) except? 1:
     # This returns the RESTING blocks to their bins.
     flush_all(ordinal, b"free memory is returned to the driver")
     return_unsettled_blocks(ordinal)
+    state = states[ordinal]
+    while state != NULL:
+        if not state.capturing:
+            drop_rows(state)
+        state = state.next
     hold_captured_slabs(ordinal, 1)
     blocks = detach_free_blocks(ordinal)
     slabs = detach_free_slabs(pool)
@@ -356,7 +360,7 @@ def _reset(int ordinal):
     emptied.given_back = pool.given_back
     pool[0] = emptied
     memset(counts[ordinal], 0, sizeof(counts[ordinal]))
-    kept_bytes[ordinal] = split_bytes[ordinal] = 0
+    site_bytes[ordinal] = split_bytes[ordinal] = 0
     unsettled[ordinal] = NULL
 
 

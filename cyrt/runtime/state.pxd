@@ -6,7 +6,8 @@ from cyrt.runtime.bitset cimport Bits
 cdef enum:
     NUM_BINS = 256
     LARGE = 1 << 20         # bytes; blocks of this size or more are not cut from slabs
-    MOST_KEPT = 8
+    SMALL_BINS = 40         # the classes of smaller blocks are below this number
+    OWN = 8                 # most blocks of a site, see runtime/rows
     PACE_EVENTS = 8
 
 cdef enum BlockState:
@@ -53,11 +54,10 @@ cdef struct Block:
     CUdeviceptr address
     void* slab              # the Slab it is cut from; NULL: it is large
     StreamState* holder     # the stream in whose bin it has a slot; NULL: none
-    unsigned long long taken    # `turn` of the stream when a place received it; 0: none did
     Block* next_resting     # in the stream's list of RESTING blocks
     int slot
-    int place                   # index of that place in its batch
-    unsigned int keeper         # `number` of the place that keeps it; 0: none
+    int entry                   # 1 + its index in the row that has it; 0: none has it
+    unsigned int site           # `number` of the site that has it; 0: none has it
     short bin               # size class, -1: returned directly to the driver
     signed char state       # a BlockState
     unsigned int poison         # number of the error that lost its contents; 0: none
@@ -77,36 +77,33 @@ cdef struct Block:
     Block* previous_outside     # see runtime/outside
     Block* next_outside
 
-# The blocks that a place keeps for a result that outlives its batch, see runtime/places.
-cdef struct Kept:
-    Block* blocks[MOST_KEPT]    # in the order in which they were added
-    int count
-
-# A place: one allocation of a batch, see runtime/places.
-cdef struct Place:
-    Block* current              # the block it received in this turn; NULL: none
-    Block* last                 # the block it received in the turn before
-    Kept* kept                  # NULL: its last block was freed before the batch ended
+# The blocks of a result that outlives its batch, see runtime/rows.
+cdef struct Site:
+    int position                # of the operation in the round
     unsigned int number         # unique
-    int bin
-    bint died                   # `current` is in a bin again: the result did not outlive the batch
-
-# The places of one batch, in the order of its allocations.
-cdef struct Places:
-    unsigned long long key      # the batch's position in the round
-    unsigned long long turn     # the stream's `turn` when the batch began last
-    unsigned long long turn_before  # and in the round before; 0: it began once
-    Place* items
+    int idle                    # number of batches in succession that the result did not outlive
     int count
-    int room
-    int used                    # places that the last complete batch used; 0: no batch was complete
-    Places* next                # in the stream's list `rounds`
+    Block* own[OWN]             # some of them may have been lost since
 
-# The blocks of one size class that a stream holds, each in its own slot: in use, free, or free and
-# kept for a place.
+# The sites of one round, in the order of their positions; one that no operation has is the last.
+cdef struct Sites:
+    Site* items
+    int count, room
+    StreamState* stream
+    Sites* next                 # in the stream's list
+
+# The small blocks of one class in the order in which a batch allocates them, see runtime/rows.
+cdef struct Row:
+    Block** blocks              # NULL: none
+    int count, room
+    int next                    # index of the next allocation's
+
+# The blocks of one size class that a stream holds, each in its own slot. Every allocation may have
+# those in `free`.
 cdef struct Bin:
     Block** blocks              # by slot; NULL: the slot is vacant
-    Bits free, kept, vacant
+    Bits free, vacant
+    Row row
     int used                    # number of slots used so far, those vacant again included
     int room
 
@@ -144,12 +141,13 @@ cdef struct StreamState:
     bint has_exported_handle    # other libraries have its handle: it is never `idle`
     unsigned long long recording_epoch
     void* encoder           # its Recorder; NULL: none yet
-    Places* places          # of the batch that is being recorded; NULL: it has none
-    int place               # index of the place of the next allocation
-    unsigned long long turn     # unique number of that batch, while it has places; else 0
-    unsigned long long last_turn    # number of the last batch that had places
-    Places* rounds          # of all batches of the program's round, the last used first
-    unsigned int round      # number of that round; 0: none
+    int nodes               # of the batch that is recorded now; -1: no batches are recorded
+    int earlier             # of the batches that it continues
+    int position            # plus `nodes`: the next operation's position in the round
+    Site* site              # the first site that is not before it; NULL: no round is known
+    Sites* sites            # of all rounds that are known
+    size_t row_bytes        # bytes of the blocks of its rows
+    unsigned long long last_batch   # number of the last batch of all streams that began on it
     Block* resting          # the list of RESTING blocks, in the order in which they were freed
     Block* last_resting
     CUevent marker          # recorded again for each wait of another stream

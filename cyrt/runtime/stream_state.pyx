@@ -40,6 +40,7 @@ cdef StreamState* new_state(int ordinal, CUstream handle, int priority, bint own
     state.owned = owned
     state.has_exported_handle = not owned
     state.behind = last_undeclared[ordinal] != NULL
+    state.nodes = -1
     state.next = states[ordinal]
     states[ordinal] = state
     return state

@@ -508,7 +508,7 @@ class Surprised:
 
 
 def check_surprise(in_each_mode, what, make, at, commit):
-    program = Surprised(make, at, SURPRISES[what], commit, SETTLING if commit else 80)
+    program = Surprised(make, at, SURPRISES[what], commit, SETTLING if commit else 120)
     # Whether memory comes from another stream depends on whether the device has done its work.
     in_each_mode(
         program,

@@ -1,0 +1,1 @@
+# C-level functions only: see history.pxd.

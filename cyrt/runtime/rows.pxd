@@ -1,0 +1,71 @@
+# Rows: the small blocks that a stream's allocations receive, so that addresses come round.
+#
+# INVARIANTS
+# - Each size class of a stream has a row of blocks: the n-th allocation of the class in a batch
+#   receives the n-th block. So addresses depend on nothing but the batch's allocations, and an
+#   extra one moves only the later ones of its class, in this batch.
+# - If the n-th block is in use, or rests, another block takes its place in the row for good.
+# - A result that outlives its batch would change the row of every batch. So it has a site: the
+#   operation's position in the round (see graph/policy), with up to OWN blocks of its own. The
+#   allocation receives the first free one. Rows and sites keep their blocks from all others.
+# - A freed block of a row or site is FREE at once. It rests as long as its home stream's recording
+#   uses it: its hazard has the recording's epoch then. Nothing is done at the commit.
+# - Rows begin again with each batch; but the rest of a batch that a commit ended early continues.
+# - A batch of few operations has few entries: what a program allocates without using it in an
+#   operation comes from the bins, and so does all memory of a stream that records no batches.
+# - All of this is a preference: a batch that receives other blocks is right, and patched.
+# - Rows have at most ROW_BYTES of a stream, and sites OWN_BYTES of a device. A trim drops the rows
+#   of all streams, and an allocation that exceeds the pool's limit those of unused streams.
+
+from cyrt.runtime.state cimport FREE, Block, Row, Sites, StreamState
+
+cdef enum:
+    PER_OPERATION = 4           # entries of a row for each operation of a batch, at most
+
+# Return whether the next allocation may receive its row's or site's block.
+cdef inline bint is_available(const StreamState* stream, const Block* block) noexcept:
+    return block.state == FREE and block.hazard.epoch != stream.recording_epoch
+
+# Return whether the next allocation's operation has a site, at which `stream.site` then is.
+cdef inline bint has_site(StreamState* stream) noexcept:
+    cdef int position = stream.position + stream.nodes
+    if stream.site == NULL:
+        return False
+    while stream.site.position < position:
+        stream.site += 1
+    return stream.site.position == position
+
+# Return a free block of the site; NULL: there is none.
+cdef Block* own_block(StreamState* stream, int bin) noexcept
+
+# Return the block that is meant for the next allocation of a small class; NULL: it is in use, or
+# there is none. Set `entry` to the allocation's index in the row.
+cdef inline Block* next_block(StreamState* stream, int bin, int* entry) noexcept:
+    cdef Row* row = &stream.bins[bin].row
+    cdef Block* block
+    entry[0] = row.next
+    if row.next >= PER_OPERATION * (stream.earlier + stream.nodes + 1):
+        return NULL
+    row.next += 1
+    if has_site(stream):
+        return own_block(stream, bin)
+    if entry[0] >= row.count:
+        return NULL
+    block = row.blocks[entry[0]]
+    return block if block != NULL and is_available(stream, block) else NULL
+
+# Add the block that the allocation received instead to the row or site.
+cdef void reserve(StreamState* stream, Block* block, int entry) noexcept
+# Begin a batch: its first operation is at that position of the round with these sites (NULL: no
+# round is known). If `resumes`, it is the rest of the batch before.
+cdef void begin_rows(StreamState* stream, Sites* sites, int position, bint resumes) noexcept
+# Drop the rows and the sites' blocks of a stream.
+cdef void drop_rows(StreamState* stream) noexcept
+# Do so for the streams that have begun no batch lately. Return whether there were any.
+cdef bint drop_unused_rows(const StreamState* asking) noexcept
+# Return new sites, without any; NULL: there is no memory.
+cdef Sites* new_sites(StreamState* stream) noexcept
+cdef void free_sites(Sites* sites) noexcept
+# Give the operation at that position a site if its result outlives the batch. The site ends if the
+# results of many batches in succession do not.
+cdef void set_site(Sites* sites, int position, bint outlives) noexcept
