@@ -101,6 +101,11 @@ CASES = {
         "else y[threadIdx.x] = s[LANE];",
         "reads? ",
     ),
+    "a named barrier is used again by other warps": (
+        "__shared__ int s[64]; if (WARP < 2) { s[threadIdx.x] = 1; BAR(1, 64); }\n"
+        "else { BAR(1, 64); y[threadIdx.x] = s[LANE]; }",
+        "read of 4 bytes at .* writes at",
+    ),
     "an arrival releases": (
         "__shared__ int s[32]; if (WARP == 0) { s[LANE] = 1; ARRIVE(2, 64); }\n"
         "else if (WARP == 1) { BAR(2, 64); y[LANE] = s[31 - LANE]; }",
@@ -150,6 +155,16 @@ CASES = {
         "__shared__ int s[2]; if (threadIdx.x < 2) s[threadIdx.x] = 0; __syncthreads();\n"
         "if (WARP == 0) y[0] = s[1]; if (threadIdx.x == 64) ((char*)s)[6] = 1;",
         r"write of 1 bytes at address 0x6 .*reads at",
+    ),
+    "a byte of a word that two warps read": (
+        "__shared__ int s[2]; if (threadIdx.x < 2) s[threadIdx.x] = 0; __syncthreads();\n"
+        "if (WARP < 2) y[WARP] = s[1]; if (threadIdx.x == 64) ((char*)s)[6] = 1;",
+        r"write of 1 bytes at address 0x6 .*reads at",
+    ),
+    "who reads one byte does not read another": (
+        "__shared__ int s; if (threadIdx.x == 0) s = 0; __syncthreads();\n"
+        "if (WARP < 2) y[WARP] = s; __syncthreads();\n"
+        "if (WARP == 2) y[2] = ((char*)&s)[0]; if (threadIdx.x == 96) ((char*)&s)[3] = 1;",
     ),
     "another byte of the word": (
         "__shared__ short s[4]; if (threadIdx.x < 4) s[threadIdx.x] = 0; __syncthreads();\n"
@@ -252,6 +267,28 @@ CASES = {
         "read of 4 bytes|write of 4 bytes",
         64,
     ),
+    "an order of the block before": (
+        "__shared__ int s[32]; if (WARP == 0) { s[LANE] = 1; __syncwarp();\n"
+        "if (FIRST && blockIdx.x == 0) atomicExch(&y[100], 1); }\n"
+        "if (WARP == 1) { atomicAdd(&y[100], 0); y[LANE] = s[31 - LANE]; }",
+        "read of 4 bytes at .* writes at",
+        64,
+    ),
+    "an order that the block before has given to all": (
+        "__shared__ int s[32]; if (WARP == 0) { s[LANE] = 1; __syncwarp();\n"
+        "if (FIRST && blockIdx.x == 0) atomicExch(&y[100], 1); }\n"
+        "if (WARP == 1 && (((volatile int*)y)[101] == 0) & blockIdx.x) y[LANE] = s[31 - LANE];",
+        "read of 4 bytes at .* writes at",
+        64,
+    ),
+    "readers of a word, after those of another": (
+        "__shared__ int a, b; if (threadIdx.x == 0) a = b = 0; __syncthreads();\n"
+        "if (WARP < 3) { if (WARP < 2) y[threadIdx.x] = a;\n"
+        "BAR(1, 96); if (threadIdx.x == 64) a = 1; }\n"
+        "else { y[threadIdx.x] = b; BAR(2, 64); if (threadIdx.x == 128) b = 1; }",
+        None,
+        160,
+    ),
     # --- mbarriers
     "a ring buffer with mbarriers": (
         "__shared__ u64 full[2], empty[2]; __shared__ int s[2][32];\n"
@@ -311,6 +348,15 @@ CASES = {
         32,
         2,
     ),
+    "the barrier of a cluster counts threads that have left": (
+        "__shared__ int s[64]; s[threadIdx.x] = 1; if (WARP) return;\n"
+        "CLUSTER_ARRIVE(); CLUSTER_WAIT;\n"
+        "y[32 * blockIdx.x + LANE] = s[32 + LANE] + *remote(&s[32 + LANE], RANK ^ 1);\n"
+        "CLUSTER_ARRIVE(); CLUSTER_WAIT;",
+        None,
+        64,
+        2,
+    ),
     "a relaxed arrival": (
         "__shared__ int s[32]; s[LANE] = 0;\n"
         "CLUSTER_ARRIVE(); CLUSTER_WAIT; s[LANE] = RANK + 1;\n"
@@ -352,6 +398,15 @@ CASES = {
         "__shared__ int s[32]; if (WARP == 0) { COPY(&s[LANE], &x[LANE]); COMMIT;\n"
         "if (LANE < 8) WAIT(0); } __syncthreads(); if (WARP == 1) y[LANE] = s[LANE];",
         "copies to asynchronously",
+    ),
+    "copies inside a warp are not looked for": (
+        "__shared__ int s[32]; if (WARP) return; COPY(&s[LANE], &x[LANE]); COMMIT;\n"
+        "y[LANE] = s[31 - LANE]; WAIT(0);",
+    ),
+    "copies that the block before has left": (
+        "__shared__ int s[128]; COPY(&s[threadIdx.x], &x[threadIdx.x]); COMMIT;\n"
+        "if (blockIdx.x) { WAIT(1); __syncthreads(); y[threadIdx.x] = s[127 - threadIdx.x]; }",
+        "read of 4 bytes at .* copies to asynchronously at PTX",
     ),
     "copies into what another warp reads": (
         "__shared__ int s[128]; s[threadIdx.x] = 0; __syncthreads();\n"

@@ -106,8 +106,7 @@ void Hazards::arrive_in_cluster(uint32_t warp) {
 
 void Hazards::complete_in_cluster() {
     for (size_t at = 0; at < left_.size(); at += agents_) join(cluster_arrived_.data(), &left_[at]);
-    std::swap(cluster_passed_, cluster_arrived_);
-    std::fill(cluster_arrived_.begin(), cluster_arrived_.end(), 0);
+    cluster_passed_ = cluster_arrived_;  // which all that arrive again have passed
 }
 
 void Hazards::pass_in_cluster(uint32_t warp) { join(clocks_of(warp), cluster_passed_.data()); }
@@ -124,7 +123,7 @@ bool Hazards::is_unordered(const Slot& slot, uint32_t warp) const {
 }
 
 const Hazards::Slot* Hazards::find_unordered(const Slot& slot, uint32_t warp) const {
-    if (!slot.many) return slot.clock != 0 && is_unordered(slot, warp) ? &slot : nullptr;
+    if (!slot.many) return is_unordered(slot, warp) ? &slot : nullptr;
     const size_t set = size_t(slot.op) * agents_;
     const Clock* const clocks = &set_clocks_[set];
     const Clock* const known = &clocks_[size_t(warp) * agents_];
@@ -161,7 +160,7 @@ void Hazards::add(Slot& slot, const Slot& mine, uint32_t warp) {
         set_slots_[size_t(set) * agents_ + access.agent] = access;
     };
     if (!slot.many) {
-        if (slot.clock == 0 || !is_unordered(slot, warp)) {
+        if (!is_unordered(slot, warp)) {
             slot = mine;
             return;
         }

@@ -184,8 +184,8 @@ void Block::branch_by_table(WarpState& warp, const Inst& inst, const Control& co
 
 void Block::exit_lanes(WarpState& warp, uint32_t mask) {
     if (program_->uses_stack) leave_frames(warp, mask);
-    if (program_->uses_cluster_barrier) leave_cluster(warp, mask);
     if (warp.context.hazards) warp.context.hazards->leave(warp.context.warp, rank_);
+    if (program_->uses_cluster_barrier) leave_cluster(warp, mask);
     warp.live &= ~mask;
     live_threads_ -= uint32_t(count_lanes(mask));
     if (warp.parked_count) release_members(warp);
