@@ -523,7 +523,7 @@ def check_surprise(in_each_mode, what, make, at, commit):
 
 
 @pytest.fixture
-def make(module, relay, library, streams):
+def make(module, relay, library, streams, pooled):
     def make(encoder):
         streams.append(cyrt.Stream())
         program = Round(module, relay, encoder, streams[-1])
@@ -948,7 +948,7 @@ def test_what_another_thread_records_inside_a_launch(settled, replaced, steps):
     program.check_replay()
 
 
-def test_a_device_reset(python, only_emulated):
+def test_a_device_reset(python, only_emulated, pooled):
     done = python(
         f"""
         import cyrt
@@ -1029,7 +1029,7 @@ def test_under_other_settings(python, environment):
 # --- what else is replayed ---
 
 
-def test_calls_of_libraries(in_each_mode, library, fresh_templates):
+def test_calls_of_libraries(in_each_mode, library, fresh_templates, pooled):
     """Templates of one kernel and of several, with a workspace, at other addresses from time to
     time."""
 
@@ -1040,7 +1040,7 @@ def test_calls_of_libraries(in_each_mode, library, fresh_templates):
                 chosen = vectors[2 if i in (12, 18) and k == 2 else k % 2]
                 record_call(library.scaled, chosen, (1,))
                 record_call(library.add, chosen, (2,))
-                record_call(library.chain, chosen, (3,), workspace=4 * N + 256)
+                record_call(library.chain, chosen, (3,), workspace=4096)
             cyrt.commit()
         program.replayed = encoder.stats()["replayed"]
         return [each.result() for each in vectors]
@@ -1049,7 +1049,7 @@ def test_calls_of_libraries(in_each_mode, library, fresh_templates):
     assert program.replayed > 0
 
 
-def test_programmatic_edges_and_early_loads(in_each_mode, relay):
+def test_programmatic_edges_and_early_loads(in_each_mode, relay, pooled):
     def program(encoder):
         arrays = [cyrt.ones(N) for _ in range(5)]
         w, b = cyrt.ones((N, N), dtype=cyrt.float16), cyrt.ones(N, dtype=cyrt.float16)
@@ -1070,7 +1070,7 @@ def test_programmatic_edges_and_early_loads(in_each_mode, relay):
     assert program.replayed > 0
 
 
-def test_two_streams_by_turns_on_what_both_read(in_each_mode, streams):
+def test_two_streams_by_turns_on_what_both_read(in_each_mode, streams, pooled):
     """Now and then one of them writes it."""
 
     def program(encoder):
