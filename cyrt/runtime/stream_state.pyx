@@ -89,6 +89,8 @@ cdef CUresult record_event(CUevent* event, CUstream stream) noexcept:
 
 
 cdef CUresult mark(StreamState* stream) noexcept:
+    if stream.idle:         # the earlier marker will do; a query would find the new one not reached
+        return CUDA_SUCCESS
     stream.put += 1
     return record_event(&stream.marker, stream.handle)
 
@@ -144,7 +146,7 @@ cdef CUresult link(StreamState* later, StreamState* earlier) noexcept:
     cdef CUresult result = CUDA_SUCCESS
     cdef CUevent event
     cdef int entered
-    if later == earlier or earlier.epoch != contexts[earlier.ordinal].epoch:
+    if later == earlier or earlier.idle or earlier.epoch != contexts[earlier.ordinal].epoch:
         return CUDA_SUCCESS     # the reset of its context ended the work
     event = end_of(earlier, &result)
     if result != CUDA_SUCCESS or event == NULL:

@@ -248,6 +248,41 @@ def test_ended_streams_are_used_again():
     assert len(handles) < 20
 
 
+def test_nothing_is_put_on_a_stream_that_was_waited_for(python):
+    """Code and memory are given back while the device is idle, which an event would delay. In a
+    process of its own: other tests have handed out the streams' handles."""
+    done = python(
+        """
+        import ctypes
+        import cyrt
+        from cyrt.driver import table
+
+        Record = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+
+        @Record
+        def record(event, handle):
+            recorded.append(handle)
+            return original(event, handle)
+
+        recorded = []
+        stream, other = cyrt.Stream(), cyrt.Stream()
+        with stream:
+            x = cyrt.zeros(4)
+            x += 1
+        stream.synchronize()
+        address = ctypes.cast(record, ctypes.c_void_p).value
+        original = Record(table.replace("cuEventRecord", address))
+        other.wait(stream)
+        assert recorded == [], recorded
+        with other:
+            x += 1
+        assert (x.numpy() == 2).all()
+        table.replace("cuEventRecord", ctypes.cast(original, ctypes.c_void_p).value)
+        """
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_many_threads_leave_few_streams():
     handles = set()
 
