@@ -166,6 +166,22 @@ CASES = {
         "if (WARP < 2) y[WARP] = s; __syncthreads();\n"
         "if (WARP == 2) y[2] = ((char*)&s)[0]; if (threadIdx.x == 96) ((char*)&s)[3] = 1;",
     ),
+    "a byte of a word that another warp has written": (
+        "__shared__ int s; if (threadIdx.x == 0) s = 5; if (WARP == 2) y[0] = ((char*)&s)[1];",
+        "read of 1 bytes at .* writes at|write of 4 bytes at .* reads at",
+    ),
+    "a word whose bytes another warp has read": (
+        "__shared__ int s[2]; if (threadIdx.x < 2) s[threadIdx.x] = 0; __syncthreads();\n"
+        "if (WARP == 0) y[0] = ((char*)s)[5]; if (threadIdx.x == 64) s[1] = 1;",
+        "write of 4 bytes at .* reads at",
+    ),
+    "a write after one of two readers": (
+        "__shared__ int s; if (threadIdx.x == 0) s = 0; __syncthreads();\n"
+        "if (WARP < 2) y[threadIdx.x] = s; if (WARP % 2 == 0 && WARP < 3) BAR(1, 64);\n"
+        "if (threadIdx.x == 64) s = 1;",
+        r"write of 4 bytes at .* thread \((3[2-9]|[45]\d|6[0-3]),0,0\) reads at",
+        96,
+    ),
     "another byte of the word": (
         "__shared__ short s[4]; if (threadIdx.x < 4) s[threadIdx.x] = 0; __syncthreads();\n"
         "if (WARP == 0) y[0] = s[1]; if (threadIdx.x == 64) s[0] = 1;\n"
@@ -207,6 +223,27 @@ CASES = {
         "if (WARP == 1) y[LANE] = ((volatile int*)&s)[0];",
         "read of 4 bytes at .* writes at|write of 4 bytes at .* reads at",
         64,
+    ),
+    "a byte of a word that an atomic changes": (
+        "__shared__ int s; if (threadIdx.x == 0) s = 0; __syncthreads();\n"
+        "if (WARP == 0) atomicAdd(&s, 1); if (WARP == 1) y[LANE] = ((char*)&s)[1];",
+        "read of 1 bytes at .* atomic access at|atomic access of",
+    ),
+    "a plain write beside a volatile read": (
+        "__shared__ int s; if (threadIdx.x == 0) s = 0; __syncthreads();\n"
+        "if (WARP == 0) y[LANE] = ((volatile int*)&s)[0]; if (threadIdx.x == 32) s = 3;",
+        "write of 4 bytes at .* reads at|read of 4 bytes at .* writes at",
+    ),
+    "a byte of a flag carries the order": (
+        "__shared__ int s[32], flag; if (threadIdx.x == 0) flag = 0; __syncthreads();\n"
+        "if (WARP == 0) { s[LANE] = 1; __syncwarp(); if (FIRST) atomicExch(&flag, 1); }\n"
+        "if (WARP == 1) { while (!((volatile char*)&flag)[0]); y[LANE] = s[31 - LANE]; }",
+    ),
+    "what follows a release is not released": (
+        "__shared__ int s[32], flag; if (threadIdx.x == 0) flag = 0; __syncthreads();\n"
+        "if (WARP == 0) { if (FIRST) st_release(&flag, 1); __syncwarp(); s[LANE] = 1; }\n"
+        "if (WARP == 1) { while (!ld_acquire(&flag)); y[LANE] = s[31 - LANE]; }",
+        "read of 4 bytes at .* writes at|write of 4 bytes .* reads at",
     ),
     "atomics carry the order": (
         "__shared__ int s[32], flag; if (threadIdx.x == 0) flag = 0; __syncthreads();\n"
@@ -260,6 +297,18 @@ CASES = {
         "__shared__ int s[32]; if (WARP == 0) { s[LANE] = 1; __syncwarp();\n"
         "if (FIRST) atomicExch(&y[100], 1); }\n"
         "if (WARP == 1) { while (!atomicAdd(&y[100], 0)); y[LANE] = s[31 - LANE]; }",
+    ),
+    "what follows an atomic in device memory is not released": (
+        "__shared__ int s[32]; if (WARP == 0) { if (FIRST) atomicExch(&y[100], 1); __syncwarp();\n"
+        "s[LANE] = 1; } if (WARP == 1) { while (!atomicAdd(&y[100], 0)); y[LANE] = s[31 - LANE]; }",
+        "read of 4 bytes at .* writes at|write of 4 bytes .* reads at",
+        64,
+    ),
+    "a write in device memory acquires nothing": (
+        "__shared__ int s[32]; volatile int* flag = y + 100; if (WARP == 0) { s[LANE] = 1;\n"
+        "*flag = 1; } if (WARP == 1) { *flag = 2; y[LANE] = s[31 - LANE]; }",
+        "read of 4 bytes at .* writes at|write of 4 bytes .* reads at",
+        64,
     ),
     "atomics at other addresses order nothing": (
         "__shared__ int s[32]; if (WARP == 0) { s[LANE] = 1; atomicExch(&y[100], 1); }\n"
