@@ -34,7 +34,10 @@ from cyrt.builtin.skinny cimport Skinny, choose_ring, choose_skinny
 from cyrt.builtin.space cimport MAX_NDIM, MAX_OUTER, Divider, Outer2, Space, divider, simplify
 from cyrt.builtin.workspace cimport allocate_workspace
 from cyrt.dtypes import DTYPES
-from cyrt.graph.commit cimport Recorder, continue_operation, continued
+from cyrt.graph.commit cimport (
+    Recorder, Unfinished, begin_operation, continue_operation, end_operation,
+)
+from cyrt.graph.recorder cimport commit_if_complete
 from cyrt.runtime.memory cimport Memory
 
 cdef extern from "params/linear.h" nogil:
@@ -267,7 +270,7 @@ cdef int record_halves(Recorder encoder, const Problem* whole) except -1:
     cdef long long unit = whole.n       # elements of the result per index
     if d >= 0:
         unit *= whole.m * whole.batch.strides[d][0]
-    cdef void* before = continued()
+    cdef Unfinished before = begin_operation(encoder)
     try:
         for first, count in ((0, half), (half, size - half)):
             part = whole[0]
@@ -282,9 +285,10 @@ cdef int record_halves(Recorder encoder, const Problem* whole) except -1:
                 part.operands[2].address += first * batch.strides[d][2] * part.itemsize
             part.operands[0].address += first * unit * part.itemsize
             record(encoder, &part)
-            continue_operation(<void*>encoder)
+            continue_operation()
     finally:
-        continue_operation(before)
+        end_operation(before)
+    commit_if_complete(encoder, encoder.foreign)
     return 0
 
 

@@ -14,7 +14,10 @@ from cyrt.builtin.grid cimport MAX_BLOCKS, ceiling, set_geometry
 from cyrt.builtin.launch cimport Explainer, Launch, record_launch, set_example_memory
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.workspace cimport allocate_workspace
-from cyrt.graph.commit cimport Recorder, continue_operation, continued
+from cyrt.graph.commit cimport (
+    Recorder, Unfinished, begin_operation, continue_operation, end_operation,
+)
+from cyrt.graph.recorder cimport commit_if_complete
 from cyrt.runtime.memory cimport Memory
 
 cdef extern from "params/scatter.h" nogil:
@@ -39,13 +42,12 @@ def param_bytes(row):
 
 cdef int record_scatter(Recorder encoder, int op, int dtype, const Operand* operands, long long n,
                         bint wide, bint step) except -1:
-    cdef Operand[6] used
+    cdef Operand[5] used
     cdef Scatter params
     cdef Launch launch
-    cdef Memory workspace
-    cdef list workspaces = []
-    cdef void* before = continued()
-    cdef long long tiles = ceiling(n, SCATTER_TILE), left = tiles
+    cdef Memory workspace = None
+    cdef Unfinished before
+    cdef long long tiles = ceiling(n, SCATTER_TILE), left = tiles, nbytes = 0
     cdef int i, count = 4
     if n == 0:
         return 0
@@ -61,24 +63,29 @@ cdef int record_scatter(Recorder encoder, int op, int dtype, const Operand* oper
     params.order = operands[2].address
     params.values = operands[3].address
     params.step = step
-    # Memory is allocated before the first launch, so that a failure leaves `out` as it was.
     while left > 1:
-        workspaces.append(allocate_workspace(encoder, 2 * left * (SCATTER_PARTIAL + 8)))
+        nbytes += 2 * left * (SCATTER_PARTIAL + 8)
         left = ceiling(2 * left, SCATTER_TILE)
+    # All memory is allocated before the first launch, and used by it: no other one waits.
+    if nbytes:
+        workspace = allocate_workspace(encoder, nbytes)
+        used[4] = Operand(<PyObject*>workspace, workspace.address, NULL, [0, 0])
+        params.partials = workspace.address
+        count = 5
+    before = begin_operation(encoder)
     try:
-        for workspace in workspaces:
+        while tiles > 1:
             # Partial results come first, as they have the stricter alignment.
-            used[count] = Operand(<PyObject*>workspace, workspace.address, NULL, [0, 0])
             params.n = n
-            params.partials = workspace.address
-            params.ends = workspace.address + 2 * tiles * SCATTER_PARTIAL
+            params.ends = params.partials + 2 * tiles * SCATTER_PARTIAL
             set_geometry(&launch.geometry, tiles, SCATTER_BLOCK, 1)
-            record_launch(encoder, &launch, &params, used, count + 1, 1 | 1 << count)
-            continue_operation(<void*>encoder)
-            used[1] = used[count]
+            record_launch(encoder, &launch, &params, used, count, 1 | 1 << (count - 1))
+            continue_operation()
+            used[1] = used[count - 1]
             count = 2
             params.keys = params.ends
             params.values = params.partials
+            params.partials = params.ends + 2 * tiles * 8
             params.order = 0
             params.step = 1
             launch.variant = PARTIALS
@@ -89,8 +96,8 @@ cdef int record_scatter(Recorder encoder, int op, int dtype, const Operand* oper
         set_geometry(&launch.geometry, tiles, SCATTER_BLOCK, 1)
         record_launch(encoder, &launch, &params, used, count, 1)
     finally:
-        continue_operation(before)
-    return 0
+        end_operation(before)
+    return commit_if_complete(encoder, encoder.foreign)
 
 
 def explain(Explainer explainer, str op, str dtype, shapes):

@@ -99,10 +99,17 @@ cdef inline int num_recorded(Recorder self) noexcept:
     return self.recording.num_nodes + self.replay.played
 # Make the operations that were replayed since the last commit the recording.
 cdef void stop_replay(Recorder self) noexcept
-# An operation may consist of several kernels. While this thread has recorded some of them and not
-# all, `continued` returns their recorder, otherwise NULL; `continue_operation` sets that.
-cdef void* continued() noexcept
-cdef void continue_operation(void* recorder) noexcept
+# An operation may consist of several kernels. Between `begin_operation` and `end_operation`, which
+# gets what the former has returned, it is unfinished; behind `continue_operation`, which follows
+# the first kernel, it is continued. Such operations may contain others.
+cdef struct Unfinished:
+    void* recorder              # of this thread's unfinished operation; NULL: there is none
+    bint continued
+cdef Unfinished begin_operation(Recorder self) noexcept
+cdef void continue_operation() noexcept
+cdef void end_operation(Unfinished before) noexcept
+cdef bint is_unfinished(Recorder self) noexcept
+cdef bint is_continued(Recorder self) noexcept
 # Begin a batch: set the rows and sites of its operations' results.
 cdef void begin_batch(Recorder self) noexcept
 # Return a number for a new recording; it is never reused.
@@ -119,9 +126,6 @@ cdef void commit_at_end(Recorder self, const char* reason) noexcept
 cdef int commit_now(Recorder self, const char* reason) except -1
 # Raise the error of a launch, if one is kept.
 cdef int raise_failure(Recorder self) except -1
-# Commit before an operation. Between two kernels of one operation an error is kept, and only a
-# second signal ends a wait.
-cdef int commit_before(Recorder self, const char* reason) except -1
 # Wait, before an operation is recorded, so that its batch can be launched without a wait.
 cdef int make_room(Recorder self) except -1
 # Find the batches that have ended, and drop what was kept for them.

@@ -46,10 +46,12 @@ from cyrt.runtime.submission cimport (
 
 cdef extern from *:
     """
-    /* See `continued`. */
-    static _Thread_local void* cyrt_continued;
+    /* See `begin_operation`. */
+    static _Thread_local void* cyrt_unfinished;
+    static _Thread_local int cyrt_continued;
     """
-    void* cyrt_continued
+    void* cyrt_unfinished
+    bint cyrt_continued
 
 cdef unsigned long main_thread = threading.main_thread().ident
 cdef unsigned long long last_epoch = 0
@@ -75,13 +77,30 @@ cdef long long now() noexcept:
     return time.tv_sec * 1_000_000_000 + time.tv_nsec
 
 
-cdef void* continued() noexcept:
-    return cyrt_continued
+cdef bint is_unfinished(Recorder self) noexcept:
+    return cyrt_unfinished == <void*>self
 
 
-cdef void continue_operation(void* recorder) noexcept:
+cdef bint is_continued(Recorder self) noexcept:
+    return cyrt_unfinished == <void*>self and cyrt_continued
+
+
+cdef Unfinished begin_operation(Recorder self) noexcept:
+    global cyrt_unfinished, cyrt_continued
+    cdef Unfinished before = Unfinished(cyrt_unfinished, cyrt_continued)
+    if cyrt_unfinished != <void*>self:
+        cyrt_unfinished, cyrt_continued = <void*>self, False
+    return before
+
+
+cdef void continue_operation() noexcept:
     global cyrt_continued
-    cyrt_continued = recorder
+    cyrt_continued = True
+
+
+cdef void end_operation(Unfinished before) noexcept:
+    global cyrt_unfinished, cyrt_continued
+    cyrt_unfinished, cyrt_continued = before.recorder, before.continued
 
 
 cdef unsigned long long new_epoch() noexcept:
@@ -276,31 +295,17 @@ cdef void commit_at_end(Recorder self, const char* reason) noexcept:
 
 
 cdef int commit_now(Recorder self, const char* reason) except -1:
-    launch_surely(self, True, reason)
-    return raise_failure(self) if self.state.failed else 0
-
-
-cdef int commit_before(Recorder self, const char* reason) except -1:
-    return launch_surely(self, False, reason) if cyrt_continued == <void*>self \
-        else commit(self.state, reason)
-
-
-cdef int launch_surely(Recorder self, bint recorded, const char* reason) except -1:
-    """Launch what was recorded before the call though a signal comes. A second one ends the wait,
-    and is raised at once unless the operation is `recorded`."""
-    cdef bint interrupted = False
-    while True:
+    cdef int interruptions = 0
+    while interruptions < 2:        # the second one ends the wait
         try:
-            return launch_recorded(self, reason)
+            launch_recorded(self, reason)
+            break
         except (CudaError, MemoryError):
             raise
         except BaseException as error:
-            if interrupted and not recorded:
-                raise
             raise_later(error)
-            if interrupted:
-                return 0
-            interrupted = True
+            interruptions += 1
+    return raise_failure(self) if self.state.failed else 0
 
 
 cdef void raise_later(error) noexcept:

@@ -167,7 +167,8 @@ cdef void end_with_round(Policy* policy, int node) noexcept:
 cdef void note_operation(Policy* policy, int node, CUfunction function) noexcept:
     if policy.trying and try_known(policy, node, function):
         return
-    if policy.state == SEARCHING or function == policy.expected[node]:
+    # An operation of several kernels may go on behind the limit: see the recorder.
+    if policy.state == SEARCHING or node >= policy.max_ops or function == policy.expected[node]:
         return
     if policy.doubts == MOST_EXTRA:
         stop_following(policy)

@@ -8,6 +8,9 @@
 #   other streams' work; this order is checked again if other threads could run meanwhile. After
 #   the last check, until the operation is appended, the GIL is held and no Python object is created
 #   or dropped.
+# - An operation of several kernels is in one batch, which may thus be longer than its limit. All
+#   waiting is done before its first kernel, which uses all memory of the operation: nothing that
+#   other threads or signal handlers record comes between its kernels.
 # - A `concurrent()` block records groups: kernels without order among them. What does not belong to
 #   the block, another block's group included, waits for its group, and the block's next kernel
 #   begins a group behind that.
@@ -33,6 +36,8 @@ cdef int record_kernel(Recorder self, LoadedFunction function, const Geometry* g
                        const char* params, Use* uses, int num_uses, list foreign, bint opaque,
                        unsigned int flags, const unsigned int* cluster,
                        const EarlyLoad* early, unsigned long long key=*) except -1
+# Launch the batch if it ends behind the operation, which consists of several kernels.
+cdef int commit_if_complete(Recorder self, list foreign) except -1
 cdef int attach(Recorder self, StreamState* state, graphs) except -1
 # Launch what is recorded, and close the encoder; the stream continues without it.
 cdef void detach(Recorder self) noexcept

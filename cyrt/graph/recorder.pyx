@@ -17,7 +17,7 @@ from cyrt.graph cimport (
 )
 from cyrt.graph import commit as _commit, completion as _completion
 from cyrt.graph.commit cimport (
-    IN_FLIGHT, begin_batch, commit, commit_at_end, commit_before, commit_now, continued, make_room,
+    IN_FLIGHT, begin_batch, commit, commit_at_end, commit_now, is_continued, is_unfinished, make_room,
     new_epoch, now, num_recorded, raise_failure, release_all_ended, stop_replay, tracing,
 )
 from cyrt.graph.commit import encoders
@@ -36,7 +36,7 @@ from cyrt.runtime.order cimport (
     end_direct, has_exported_memory, order_behind, order_undeclared, refuse_freed, use,
 )
 from cyrt.runtime.outside cimport is_outside
-from cyrt.runtime.pacing cimport wait_for_room
+from cyrt.runtime.pacing cimport pace_turn, wait_for_room
 from cyrt.runtime.poison cimport mark_valid, poison, poisoned
 from cyrt.runtime.state cimport (
     FOREIGN_MEMORY, OVERWRITE, READ, Access, Block, StreamState,
@@ -234,7 +234,7 @@ cdef int cut(Recorder self) except -1:
     # If it is complete, the commit at the end of the operation before would have had to wait.
     if nodes and (full or nodes >= self.policy.complete) and (
             at_limit(self) or not goes_to_limit(self)):
-        commit_before(self, why_it_ends(self))
+        commit(self.state, why_it_ends(self))
     if tracing and num_recorded(self) == 0:
         self.timing.begun = now()
     return 0
@@ -333,24 +333,27 @@ cdef list make_ready(Recorder self, const Operation* operation, const Use* uses,
     threads may run. Return `foreign`."""
     cdef StreamState* state = self.state
     cdef str where = outside_line() if self.blocking else None
-    if priority_thread and continued() != <void*>self:
+    cdef bint continued = is_continued(self)
+    if priority_thread and not continued:
         yield_to_priority_thread(state)
     if opaque and foreign is None and has_exported_memory[state.ordinal]:
         foreign = [None]        # it may use exported memory
     while True:
-        if foreign is not None and not is_deferred(self):
+        if continued:       # the batch does not end here, and nothing may come between
+            pass
+        elif foreign is not None and not is_deferred(self):
             # Earlier nodes may use that memory: a commit puts them first.
-            commit_before(self, b"an operation on other libraries' memory comes")
+            commit(state, b"an operation on other libraries' memory comes")
         else:
             cut(self)
-        if continued() != <void*>self and (
+        if not continued and (
                 num_recorded(self) + 1 >= self.policy.complete
                 or (foreign is not None and not is_deferred(self))):
             make_room(self)
         if order(self, uses, num_uses, opaque) == 0:
             order_again(self, uses, num_uses, opaque)
         # Other threads that waited, too, may have filled the batch meanwhile.
-        if num_recorded(self) < self.policy.max_ops or state.capturing:
+        if continued or num_recorded(self) < self.policy.max_ops or state.capturing:
             break
     check_owners(self, uses, num_uses)
     self.where = where
@@ -365,7 +368,8 @@ cdef void mark_pending(Recorder self) noexcept:
 
 
 cdef int commit_if_complete(Recorder self, list foreign) except -1:
-    """Launch the batch if it ends after the operation that was recorded."""
+    if is_unfinished(self) or num_recorded(self) == 0:
+        return 0
     if foreign is not None and not is_deferred(self):
         return commit_now(self, b"other libraries use the memory")
     if num_recorded(self) < self.policy.complete:
@@ -447,7 +451,7 @@ cdef int order_and_add(Recorder self, const Operation* operation, Use* uses, int
     cdef bint ready = not (opaque or priority_thread or state.behind or foreign is not None
                            or nodes == 0 or nodes + 1 >= self.policy.complete
                            or self.bytes >= self.max_bytes)
-    if state.failed and continued() != <void*>self:
+    if state.failed and not is_continued(self):
         raise_failure(self)
     verify(state.ordinal, state.epoch, b"cuLaunchKernel")
     if state.capturing:
@@ -472,8 +476,9 @@ cdef int record(Recorder self, const Operation* operation, Use* uses, int num_us
                 &self.replay, self.state, operation, uses, num_uses, False, &self.bytes,
                 &self.num_early_loads):
         node = order_and_add(self, operation, uses, num_uses, foreign, opaque)
-    if self.policy.trying or (self.policy.expected != NULL
-                              and operation.function != self.policy.expected[node]):
+    if self.policy.trying or (
+            self.policy.expected != NULL and node < self.policy.max_ops
+            and operation.function != self.policy.expected[node]):
         policies.note_operation(&self.policy, node, operation.function)
     self.state.nodes = node + 1
     mark_pending(self)
@@ -488,22 +493,23 @@ cdef int launch_directly(Recorder self, LoadedFunction function, const Geometry*
     """Launch a kernel directly on the stream, without a graph."""
     cdef StreamState* state = self.state
     cdef CUresult result
+    cdef bint continued = is_continued(self)
     cdef int i, entered
     for i in range(num_uses):
         uses[i].generation = uses[i].block.generation
     while True:
-        if state.failed:
+        if state.failed and not continued:
             raise_failure(self)
         verify(state.ordinal, state.epoch, b"cuLaunchKernel")
         refuse_captured(state)
-        if priority_thread:
+        if priority_thread and not continued:
             yield_to_priority_thread(state)
         if order(self, uses, num_uses, opaque) == 0:
             order_again(self, uses, num_uses, opaque)
         check_owners(self, uses, num_uses)
         if state.pending:
             commit(state, b"a kernel comes that is launched without a graph")
-        elif wait_for_room(state) == 0:
+        elif not continued and wait_for_room(state) == 0:
             continue
         elif try_submission(state):
             break
@@ -512,6 +518,8 @@ cdef int launch_directly(Recorder self, LoadedFunction function, const Geometry*
     if poisoned and spread_poison(uses, num_uses):
         end_submission(state)
         return 0
+    if continued:       # it has waited for no room
+        pace_turn(state)
     entered = -1 if state.owned else enter_quietly(state.ordinal, state.epoch)
     result = directly.launch_kernel_directly(state, function, geometry, params)
     if poisoned and result == CUDA_SUCCESS:

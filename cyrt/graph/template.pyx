@@ -11,10 +11,12 @@ from cyrt.driver.errors import OutOfMemoryError
 from cyrt.graph import capture as captures
 from cyrt.graph.capture cimport CapturedKernel, capture_child, capture_kernels
 from cyrt.graph.child cimport ATTRIBUTES, NUM_ATTRIBUTES
-from cyrt.graph.commit cimport Recorder, continue_operation, continued
+from cyrt.graph.commit cimport (
+    Recorder, Unfinished, begin_operation, continue_operation, end_operation,
+)
 from cyrt.graph.key_hash cimport hash_words
 from cyrt.graph.pattern cimport Word, lay, room_of
-from cyrt.graph.recorder cimport encoder_of, record
+from cyrt.graph.recorder cimport commit_if_complete, encoder_of, record
 from cyrt.graph.recording cimport (
     CHILD, CLUSTER, COOPERATIVE, LANES, PROGRAMMATIC, TEMPLATE, Operation,
 )
@@ -453,7 +455,7 @@ cdef int record_template(Recorder encoder, Template template,
     cdef Use[<int>MOST_OPERANDS + <int>MOST_TOKENS] own
     cdef list tokens = make_tokens(encoder, template.num_tokens) if template.num_tokens \
         else None
-    cdef void* before = continued()
+    cdef Unfinished before = begin_operation(encoder)
     cdef int i, u, num_own = num_uses
     operation.kind = TEMPLATE
     operation.params = addresses
@@ -478,9 +480,10 @@ cdef int record_template(Recorder encoder, Template template,
             operation.owner = <void*>kernel
             record(encoder, &operation, own, num_own, None if foreign is None else foreign[:],
                    False)
-            continue_operation(<void*>encoder)
+            continue_operation()
     finally:
-        continue_operation(before)
+        end_operation(before)
+    commit_if_complete(encoder, foreign)
     encoder.repoints += 1
     return 0
 

@@ -11,6 +11,7 @@ from ctypes import c_int, c_size_t, c_void_p
 
 import numpy as np
 import pytest
+from outside import until
 from whole_rounds import Round
 
 import cyrt
@@ -369,13 +370,13 @@ def test_another_thread_raises_the_error(failed, elsewhere, reader):
     round.run_to_end()
 
 
-# --- what comes between two kernels of one operation ---
+# --- nothing comes between two kernels of one operation ---
 
 
 @pytest.fixture
 def filled(setting):
-    """Fill the batch of a new stream's own encoder so that an operation's last kernels have no
-    room."""
+    """Run the operation once, and fill the batch of a new stream's own encoder so that the
+    operation's last kernels have no room."""
     setting(CYRT_MAX_OPS_PER_GRAPH="64")
 
     def fill(stream, operation, *arguments, left):
@@ -385,7 +386,7 @@ def filled(setting):
             operation(*arguments)
             kernels = encoder.num_ops
         stream.synchronize()
-        assert kernels > left
+        assert kernels >= left
         block = cyrt.batch()  # no round ends a batch inside
         block.__enter__()
         for _ in range(64 - (kernels - left)):
@@ -401,36 +402,44 @@ def combination():
     keys of `add.at`, does not read these."""
     key = np.arange(4000, dtype=np.uint32) % 16
     x = cyrt.zeros(16, dtype="int32")
-    cyrt.add(x, 0, out=x)  # loads the kernel
+    cyrt.multiply(x, 2, out=x)  # loads the kernel
     cyrt.synchronize()
     ones = cyrt.ones(4000, dtype="int32")
     return x, ("add", x, cyrt.asarray(key), ones), np.bincount(key)
 
 
-def test_another_thread_records_between_two_launches(filled, combination, replaced, elsewhere):
-    """The first one completes the batch; the other thread records while it is launched."""
+@pytest.mark.parametrize("left", [1, 2])
+def test_another_thread_records_while_the_full_batch_is_launched(
+    filled, combination, replaced, elsewhere, left
+):
+    """With room for one of two kernels the batch has both, and is launched before what follows;
+    without room it is launched before both."""
     found = []
 
     def launch(original, *arguments):
         if not found and encoder.num_ops == 0:
-            found.append(elsewhere(stream, lambda: cyrt.add(x, 100, out=x)))
+            found.append(elsewhere(stream, lambda: cyrt.multiply(x, 2, out=x)))
             found.append(encoder.num_ops)
         return original(*arguments)
 
     with cyrt.Stream() as stream:
         x, arguments, sums = combination
-        encoder, count, block = filled(stream, combine_by_key, *arguments, left=1)
+        encoder, count, block = filled(stream, combine_by_key, *arguments, left=left)
         replaced("cuGraphLaunch", [c_void_p] * 2, launch)
         combine_by_key(*arguments)
+        assert encoder.num_ops == (65 if left == 1 else 3)
+        cyrt.add(count, 1, out=count)
         assert found == [None, 1]
-        assert encoder.num_ops == 2
+        assert encoder.num_ops == (2 if left == 1 else 4)
         block.__exit__(None, None, None)
-        np.testing.assert_array_equal(x.numpy(), 2 * sums + 100)
+        np.testing.assert_array_equal(x.numpy(), (4 if left == 1 else 3) * sums)
         assert (count.numpy() == count.numpy()[0]).all()
 
 
-def test_a_signal_handler_records_between_two_launches(filled, combination, replaced):
-    """The last launch waits for another thread's turn; what the handler raises comes after it."""
+@pytest.mark.parametrize("left", [1, 2])
+def test_a_signal_handler_records_while_the_full_batch_waits(filled, combination, replaced, left):
+    """The next launch waits for another thread's turn. Without room for the operation, that is
+    its own wait, which the handler ends: it has not happened."""
     launching, go, seen = threading.Event(), threading.Event(), []
 
     def launch(original, *arguments):
@@ -447,7 +456,7 @@ def test_a_signal_handler_records_between_two_launches(filled, combination, repl
             return
         seen.append(encoder.num_ops)
         go.set()
-        cyrt.add(x, 100, out=x)
+        cyrt.multiply(x, 2, out=x)
         raise KeyboardInterrupt
 
     def commit():
@@ -456,7 +465,7 @@ def test_a_signal_handler_records_between_two_launches(filled, combination, repl
 
     with cyrt.Stream() as stream:
         x, arguments, sums = combination
-        encoder, count, block = filled(stream, combine_by_key, *arguments, left=1)
+        encoder, count, block = filled(stream, combine_by_key, *arguments, left=left)
         recorded, thread = encoder.num_ops, threading.Thread(target=commit)
         replaced("cuGraphLaunch", [c_void_p] * 2, launch)
         thread.start()
@@ -467,63 +476,54 @@ def test_a_signal_handler_records_between_two_launches(filled, combination, repl
         try:
             signal.setitimer(signal.ITIMER_REAL, 0.02)
             with pytest.raises(KeyboardInterrupt):
-                combine(*arguments)
+                combine(arguments, seen)
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)
             go.set()
         thread.join(30)
-        assert seen == [64]
+        assert seen == ([65] if left == 1 else [64])
         block.__exit__(None, None, None)
-        np.testing.assert_array_equal(x.numpy(), 2 * sums + 100)
+        np.testing.assert_array_equal(x.numpy(), (4 if left == 1 else 2) * sums)
         assert (count.numpy() == 2 * recorded).all()
 
 
-def combine(*arguments):
+def combine(arguments, seen):
     combine_by_key(*arguments)
-    for _ in range(1000):  # looks for signals
-        pass
+    until(lambda: seen)  # looks for signals
 
 
-def test_another_threads_operation_between_two_kernels_raises_the_error(
-    filled, library, replaced, refuse, elsewhere
-):
-    """It is no part of the operation that goes on, which keeps the error."""
-    buffer, found = cyrt.Buffer(1024), []
-    buffer.fill(0)
+@pytest.mark.parametrize("before", range(6))
+def test_a_signal_handler_launches_while_the_queue_is_full(combination, gate, before):
+    """Without graphs each kernel is launched at once: only the first one waits for room."""
+    doubled = []
 
-    def increase(stream, addresses):
-        for _ in range(3):
-            library.put(stream, "increase", [c_size_t(addresses[0]), c_int(128)])
+    def handle(*_):
+        if not doubled and done == calls[-1]:  # the same call as 0.05 s ago
+            doubled.append(done)
+            timer.append(gate.open_in(0.1))
+            cyrt.multiply(x, 2, out=x)
+        calls.append(done)
 
-    def call():
-        template.record_call([7], increase, [buffer], [0])
-
-    def query(original, event):
-        if done() and not found:
-            found.append(None)  # once
-            found[0] = elsewhere(stream, lambda: cyrt.add(y, 1, out=y))
-        return original(event)
-
-    with cyrt.Stream() as stream:
-        y = cyrt.zeros(64)
-        for _ in range(4):  # the call is learned
-            call()
-            cyrt.synchronize()
-        _, lost, block = filled(stream, call, left=1)
-        done = refuse(0)  # one of those before the call
-        replaced("cuEventQuery", [c_void_p], query)
-        call()
-        assert done()
-        assert isinstance(found[0], cyrt.CudaError)
-        assert "cuLaunchKernel failed: CUDA_ERROR_NOT_SUPPORTED" in str(found[0])
-        block.__exit__(None, None, None)  # raises nothing
-        held = np.empty(1024, np.uint8)
-        buffer.copy_to(held)
-        assert (held.view(np.float32)[:128] == 18).all()
-        assert (y.numpy() == 0).all()
-        with raises():
-            lost.numpy()
+    x, arguments, sums = combination
+    done, calls, timer = 0, [-1], []
+    with cyrt.CommandEncoder(graphs=False) as encoder, encoder.stream:
+        gate.wait()
+        late = gate.open_in(2)
+        for _ in range(before):
+            cyrt.multiply(x, 1, out=x)
+        handler = signal.signal(signal.SIGALRM, handle)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
+            for done in range(240):  # noqa: B007
+                combine_by_key(*arguments)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, handler)
+            late.cancel()
+        found = x.numpy()
+    assert (found % sums == 0).all()
+    assert (found // sums == found[0] // sums[0]).all()
 
 
 # --- a batch that cannot be launched at once ---
