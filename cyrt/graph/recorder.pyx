@@ -17,8 +17,8 @@ from cyrt.graph cimport (
 )
 from cyrt.graph import commit as _commit, completion as _completion
 from cyrt.graph.commit cimport (
-    IN_FLIGHT, begin_batch, commit, commit_at_end, commit_now, is_continued, is_unfinished, make_room,
-    new_epoch, now, num_recorded, raise_failure, release_all_ended, stop_replay, tracing,
+    IN_FLIGHT, begin_batch, commit, commit_at_end, commit_now, is_continued, is_unfinished,
+    make_room, new_epoch, now, num_recorded, raise_failure, release_all_ended, stop_replay, tracing,
 )
 from cyrt.graph.commit import encoders
 from cyrt.graph.completion cimport handling
