@@ -142,13 +142,15 @@ cdef destructor deallocate_any = (<PyTypeObject*>Memory).tp_dealloc
 
 
 cdef void deallocate(PyObject* dead) noexcept:
-    """Deallocate a Memory. That of a usual result cannot fail: no exception has to be saved."""
-    if (<Memory>dead).block != NULL and not (<Memory>dead).tracked and (<Memory>dead).heap == NULL \
-            and (<Memory>dead).owner is None and (<Memory>dead).base is None \
-            and not cyrt_has_weak_references(dead) and release_result((<Memory>dead).block):
+    """Deallocate a Memory. That of a usual result, or of a view, cannot fail: no exception has to
+    be saved."""
+    cdef PyObject* base = <PyObject*>(<Memory>dead).base
+    if (<Memory>dead).heap == NULL and not (<Memory>dead).tracked \
+            and (<Memory>dead).owner is None and not cyrt_has_weak_references(dead) \
+            and ((<Memory>dead).block == NULL or release_result((<Memory>dead).block)):
         Py_DECREF(None)         # its owner
-        Py_DECREF(None)         # its base
         dead.ob_type.tp_free(dead)
+        Py_DECREF(<object>base)
     else:
         deallocate_any(dead)
 
