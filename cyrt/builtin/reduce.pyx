@@ -44,10 +44,10 @@ def param_bytes(row):
 cdef int record_planned(Recorder encoder, const ReduceLaunch* plan,
                         const Operand* operands) except -1:
     """Record a planned launch, whose addresses are relative to the operands."""
-    cdef ReduceLaunch launch = plan[0]
-    launch.params.input += operands[1].address
-    launch.params.out += operands[0].address
-    return record_launch(encoder, &launch.launch, &launch.params, operands, 2, 1 | WHOLE)
+    cdef Reduce params = plan.params
+    params.input += operands[1].address
+    params.out += operands[0].address
+    return record_launch(encoder, &plan.launch, &params, operands, 2, 1 | WHOLE)
 
 
 cdef int record_simplified(Recorder encoder, const Reduction* reduction, const Operand* operands,
