@@ -13,6 +13,7 @@ from cyrt.builtin.space cimport MAX_NDIM, tuple_of_sizes
 from cyrt.operators cimport Operators, ops
 from cyrt.operators import functions
 from cyrt.runtime.device cimport Device, context_of
+from cyrt.runtime cimport memory as memories
 from cyrt.runtime.exchange cimport capsule_of, interface_of
 from cyrt.runtime.memory cimport (
     CYRT_INITIALISE_REFERENCES, REPEATED, SCATTERED, Memory, copy_memory, export_address,
@@ -24,6 +25,7 @@ from cyrt.runtime.stream cimport current_state
 from cyrt.runtime.untracked cimport cyrt_allocate_object
 from cyrt.shape cimport multiply, refuse_size
 
+memories.array_type = <void*>Array
 max_ndim = MAX_NDIM
 cdef tuple dtypes = DTYPES
 for _each in DTYPES:

@@ -2,7 +2,6 @@
 """Elementwise operations, casts, copies and fills: the launches of elementwise.cu."""
 
 from cpython.object cimport PyObject
-from libc.string cimport memset
 
 from cyrt.builtin import catalogue
 from cyrt.builtin.checked_operands cimport CheckedOperands
@@ -18,24 +17,15 @@ from cyrt.builtin.launch_plans cimport Key, add_words, begin_key, find_plan, sto
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.space cimport MAX_NDIM, MAX_OPERANDS, MAX_OUTER, Space, simplify
 from cyrt.builtin.transpose cimport record_transpose
-from cyrt.driver.cuda cimport CUdeviceptr
 from cyrt.graph.commit cimport Recorder
 from cyrt.graph.recorder cimport encoder_of, record_kernel
 from cyrt.graph.recording cimport Use
-from cyrt.graph.replay_call cimport is_replaying, replay_call
 from cyrt.runtime.memory cimport Memory, live_block, overwriting
 from cyrt.runtime.module cimport LoadedFunction
-from cyrt.runtime.state cimport DEVICE_MEMORY, OVERWRITE, READ, Block, StreamState
+from cyrt.runtime.state cimport READ, Block, StreamState
 
 cdef enum:
     TRANSPOSED = 8          # the shortest dimension that is exchanged through tiles
-
-# The form of a call on contiguous operands.
-cdef enum Form:
-    UNARY
-    BINARY
-    NUMBER_LEFT
-    NUMBER_RIGHT
 
 cdef long long[MAX_NDIM] zero_strides    # strides of a number: 0
 cdef long long[4] no_offsets
@@ -120,75 +110,13 @@ cdef int record_elementwise(Recorder encoder, int op, int dtype, const Operand* 
     return record_space(encoder, &launch, op, operands, numbers, &space, &key)
 
 
-cdef inline bint is_own(const Block* block, int ordinal) noexcept:
-    return block.kind == DEVICE_MEMORY and not block.shared and block.ordinal == ordinal
-
-
-cdef inline unsigned long long key_of(int op, int dtype, Form form, bint whole,
-                                      long long n) noexcept:
-    """Return the key of a call for `replay_call`: 40 bits for the elements, 10 for the operation, 8
-    for the type, 5 for the form, 1 for the access. 0: there is none."""
-    return 0 if n >> 40 or op >> 10 else (<unsigned long long>n << 24 | op << 14 | dtype << 6
-                                          | form << 1 | whole)
-
-
-cdef bint replay_contiguous(StreamState* stream, const Entry* entry, unsigned long long key,
-                            const Use* uses, int inputs, unsigned long long first,
-                            unsigned long long second, CUdeviceptr out, int number) noexcept:
-    """Replay a call. `first`, `second`: the addresses of the inputs, of which `number` is a number,
-    unless it is -1."""
-    cdef unsigned long long[3] words
-    cdef int num_words = inputs + 1 + (number >= 0)
-    words[0], words[1] = first, second
-    words[num_words - 1] = out
-    return key != 0 and replay_call(stream, key, entry.functions[<int>ALIGNED], uses, inputs + 1,
-                                    words, num_words, number)
-
-
-cdef int record_contiguous(StreamState* stream, int op, int dtype, Memory out, Memory a,
-                           Block* a_block, PyObject* b, Block* b_block, long long n) except -1:
-    cdef Entry* entry = entry_of(stream.ordinal, op, dtype)
-    cdef Use[3] uses
+cdef int record_aligned(StreamState* stream, Entry* entry, unsigned long long key, Use* uses,
+                        int num_uses, const void* params, long long n) except -1:
     cdef Launch launch
-    cdef Parameters params
-    cdef unsigned long long key, misaligned
-    cdef int inputs = 1 if b == NULL else 2
-    uses[0].block = a_block
-    if b != NULL:
-        uses[1].block = b_block
-    uses[inputs].block = live_block(out)
-    uses[0].access = uses[inputs - 1].access = READ
-    uses[inputs].access = overwriting(out)
-    key = key_of(op, dtype, UNARY if b == NULL else BINARY, uses[inputs].access == OVERWRITE, n)
-    if is_replaying(stream) and replay_contiguous(
-            stream, entry, key, uses, inputs, a.address, 0 if b == NULL else (<Memory>b).address,
-            out.address, -1):
-        return 0
-    if n == 0:
-        return 0
-    misaligned = (a.address & (entry.items * entry.itemsizes[1] - 1)) \
-        | (out.address & (entry.items * entry.itemsizes[0] - 1))
-    if b == NULL:
-        memset(&params.aligned1, 0, sizeof(Aligned1))       # with the padding
-        params.aligned1.inputs[0] = a.address
-        params.aligned1.out = out.address
-        params.aligned1.vectors = <unsigned int>(n >> entry.shift)
-    else:
-        params.aligned2.inputs[0] = a.address
-        params.aligned2.inputs[1] = (<Memory>b).address
-        params.aligned2.out = out.address
-        params.aligned2.vectors = <unsigned int>(n >> entry.shift)
-        params.aligned2.flags = 0
-        misaligned |= (<Memory>b).address & (entry.items * entry.itemsizes[2] - 1)
     launch.entry = entry
-    if misaligned or not takes_aligned(entry, n) \
-            or not (is_own(uses[0].block, stream.ordinal)
-                    and is_own(uses[inputs - 1].block, stream.ordinal)
-                    and is_own(uses[inputs].block, stream.ordinal)):
-        return record_slowly(stream, &launch, op, out, a, b, n)
     choose_aligned(&launch, n)
     return record_kernel(encoder_of(stream), <LoadedFunction>entry.functions[<int>ALIGNED],
-                         &launch.geometry, <const char*>&params, uses, inputs + 1, None, False, 0,
+                         &launch.geometry, <const char*>params, uses, num_uses, None, False, 0,
                          NULL, NULL, key)
 
 
@@ -198,50 +126,37 @@ cdef int record_with_number(StreamState* stream, int op, int dtype, Memory out, 
     cdef Entry* entry = entry_of(stream.ordinal, op, dtype)
     cdef Use[2] uses
     cdef Launch launch
-    cdef Parameters params
+    cdef Aligned2 params
     cdef Operand[3] operands
-    cdef unsigned long long key
     if n == 0:
         return 0
-    uses[0].block = a_block
-    uses[1].block = live_block(out)
-    uses[0].access = READ
-    uses[1].access = overwriting(out)
-    key = key_of(op, dtype, NUMBER_LEFT if left else NUMBER_RIGHT, uses[1].access == OVERWRITE, n)
-    if is_replaying(stream) and replay_contiguous(
-            stream, entry, key, uses, 1, number[0] if left else a.address,
-            a.address if left else number[0], out.address, not left):
-        return 0
+    uses[0].block, uses[0].access = a_block, READ
+    uses[1].block, uses[1].access = live_block(out), overwriting(out)
     if entry.itemsizes[1] > 8 or not takes_aligned(entry, n) \
-            or a.address & (entry.items * entry.itemsizes[1] - 1) \
-            or out.address & (entry.items * entry.itemsizes[0] - 1) \
-            or not (is_own(uses[0].block, stream.ordinal)
-                    and is_own(uses[1].block, stream.ordinal)):
+            or (a.address | out.address) & (WIDEST - 1) \
+            or not is_own(uses[0].block) or not is_own(uses[1].block):
         operands[0] = Operand(<PyObject*>out, out.address, NULL, [0, 0])
         operands[2 if left else 1] = Operand(<PyObject*>a, a.address, NULL, [0, 0])
         operands[1 if left else 2] = Operand(NULL, 0, NULL, [number[0], number[1]])
         launch.entry = entry
         return record_dense(encoder_of(stream), &launch, op, operands, no_offsets, n, 0)
-    params.aligned2.inputs[left] = a.address
-    params.aligned2.inputs[not left] = number[0]
-    params.aligned2.out = out.address
-    params.aligned2.vectors = <unsigned int>(n >> entry.shift)
-    params.aligned2.flags = ELEMENTWISE_VALUE if left else ELEMENTWISE_VALUE << 2
-    launch.entry = entry
-    choose_aligned(&launch, n)
-    return record_kernel(encoder_of(stream), <LoadedFunction>entry.functions[<int>ALIGNED],
-                         &launch.geometry, <const char*>&params, uses, 2, None, False, 0, NULL,
-                         NULL, key)
+    params.inputs[left], params.inputs[not left], params.out = a.address, number[0], out.address
+    params.vectors = <unsigned int>(n >> entry.shift)
+    params.flags = ELEMENTWISE_VALUE if left else ELEMENTWISE_VALUE << 2
+    return replay_or_record(stream, entry, op, dtype, NUMBER_LEFT if left else NUMBER_RIGHT, uses,
+                            2, &params, n)
 
 
-cdef int record_slowly(StreamState* stream, Launch* launch, int op, Memory out, Memory a,
-                       PyObject* b, long long n) except -1:
+cdef int record_unaligned(StreamState* stream, const Entry* entry, int op, Memory out, Memory a,
+                          PyObject* b, long long n) except -1:
+    cdef Launch launch
     cdef Operand[3] operands
+    launch.entry = entry
     operands[0] = Operand(<PyObject*>out, out.address, NULL, [0, 0])
     operands[1] = Operand(<PyObject*>a, a.address, NULL, [0, 0])
     if b != NULL:
         operands[2] = Operand(b, (<Memory>b).address, NULL, [0, 0])
-    return record_dense(encoder_of(stream), launch, op, operands, no_offsets, n, 0)
+    return record_dense(encoder_of(stream), &launch, op, operands, no_offsets, n, 0)
 
 
 cdef int record_dense(Recorder encoder, Launch* launch, int op, const Operand* operands,

@@ -31,7 +31,7 @@ cdef Recorder encoder_of(StreamState* state)
 # may use memory that `uses` does not contain, and waits for all earlier work.
 cdef int record(Recorder self, const Operation* operation, Use* uses, int num_uses,
                 list foreign, bint opaque) except -1
-# `key`: see replay_call.
+# `key`: see replay_call; LAUNCH becomes 0 if the kernel cannot be replayed by it.
 cdef int record_kernel(Recorder self, LoadedFunction function, const Geometry* geometry,
                        const char* params, Use* uses, int num_uses, list foreign, bint opaque,
                        unsigned int flags, const unsigned int* cluster,

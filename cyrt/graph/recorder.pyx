@@ -4,6 +4,7 @@ import threading
 from collections import deque
 
 from cpython.exc cimport PyErr_SetInterrupt
+from cpython.object cimport PyObject
 
 cdef extern from "pythread.h":
     unsigned long PyThread_get_thread_ident()
@@ -27,7 +28,7 @@ from cyrt.graph.loss cimport inherit
 from cyrt.graph.plan_cache cimport drop_unreachable
 from cyrt.graph.ranges cimport resolve
 from cyrt.graph.recording cimport COPY, EMPTY, KERNEL, TEMPLATE, Recording
-from cyrt.graph.replay_call cimport is_quiet
+from cyrt.graph.replay_call cimport LAUNCH, is_quiet, replay_call
 from cyrt.graph.scope cimport Scope, innermost
 from cyrt.runtime.device cimport (
     contexts, current_ordinal, enter_quietly, leave_quietly, verify,
@@ -441,46 +442,48 @@ cdef int replay_or_add(Recorder self, const Operation* operation, Use* uses, int
     return add_node(self, operation, uses, num_uses, foreign, opaque)
 
 
-cdef int order_and_add(Recorder self, const Operation* operation, Use* uses, int num_uses,
-                       list foreign, bint opaque) except -1:
-    """Order the operation, replay or append it, and return its node."""
-    cdef StreamState* state = self.state
-    cdef Block* block
-    cdef int i, nodes = num_recorded(self)
-    # Most operations change only their own recording.
-    cdef bint ready = not (opaque or priority_thread or state.behind or foreign is not None
-                           or nodes == 0 or nodes + 1 >= self.policy.complete
-                           or self.bytes >= self.max_bytes)
-    if state.failed and not is_continued(self):
-        raise_failure(self)
-    verify(state.ordinal, state.epoch, b"cuLaunchKernel")
-    if state.capturing:
-        refuse_captured(state)
-    for i in range(num_uses):
-        block = uses[i].block
-        uses[i].generation = block.generation
-        ready = ready and block.home == state and block.num_readers == 0
-    if not ready:
-        foreign = make_ready(self, operation, uses, num_uses, foreign, opaque)
-        if state.capturing:
-            refuse_captured(state)
-    # From here on no other thread and no finalizer can commit.
-    return replay_or_add(self, operation, uses, num_uses, foreign, opaque)
+cdef bint replay_unordered(Recorder self, const Operation* operation, const Use* uses,
+                           int num_uses, list foreign, bint opaque) noexcept:
+    """Replay the operation if it is the next one of the script, and has nothing to be ordered
+    behind."""
+    return (self.replay.played + 1 < self.policy.complete and foreign is None and not opaque
+            and is_quiet(self) and replays.play(
+                &self.replay, self.state, operation, uses, num_uses, False, &self.bytes,
+                &self.num_early_loads))
 
 
 cdef int record(Recorder self, const Operation* operation, Use* uses, int num_uses,
                 list foreign, bint opaque) except -1:
-    cdef int node = self.replay.played
-    if node == 0 or node + 1 >= self.policy.complete or foreign is not None or opaque \
-            or not is_quiet(self) or not replays.play(
-                &self.replay, self.state, operation, uses, num_uses, False, &self.bytes,
-                &self.num_early_loads):
-        node = order_and_add(self, operation, uses, num_uses, foreign, opaque)
+    cdef StreamState* state = self.state
+    cdef Block* block
+    cdef bint ready
+    cdef int i, node = num_recorded(self)
+    if self.replay.played == 0 or not replay_unordered(self, operation, uses, num_uses, foreign,
+                                                       opaque):
+        # Most operations change only their own recording.
+        ready = not (opaque or priority_thread or state.behind or foreign is not None
+                     or node == 0 or node + 1 >= self.policy.complete
+                     or self.bytes >= self.max_bytes)
+        if state.failed and not is_continued(self):
+            raise_failure(self)
+        verify(state.ordinal, state.epoch, b"cuLaunchKernel")
+        if state.capturing:
+            refuse_captured(state)
+        for i in range(num_uses):
+            block = uses[i].block
+            uses[i].generation = block.generation
+            ready = ready and block.home == state and block.num_readers == 0
+        if not ready:
+            foreign = make_ready(self, operation, uses, num_uses, foreign, opaque)
+            if state.capturing:
+                refuse_captured(state)
+        # From here on no other thread and no finalizer can commit.
+        node = replay_or_add(self, operation, uses, num_uses, foreign, opaque)
     if self.policy.trying or (
             self.policy.expected != NULL and node < self.policy.max_ops
             and operation.function != self.policy.expected[node]):
         policies.note_operation(&self.policy, node, operation.function)
-    self.state.nodes = node + 1
+    state.nodes = node + 1
     mark_pending(self)
     self.operations += 1
     if node + 1 >= self.policy.complete or foreign is not None:
@@ -533,8 +536,15 @@ cdef int launch_directly(Recorder self, LoadedFunction function, const Geometry*
 cdef int record_kernel(Recorder self, LoadedFunction function, const Geometry* geometry,
                        const char* params, Use* uses, int num_uses, list foreign, bint opaque,
                        unsigned int flags, const unsigned int* cluster,
-                       const EarlyLoad* early, unsigned long long key=0) except -1:
+                       const EarlyLoad* early, unsigned long long key=LAUNCH) except -1:
     cdef Operation operation
+    if key == LAUNCH:
+        if flags or early != NULL or opaque or foreign is not None:
+            key = 0
+        elif self.replay.played and replay_call(
+                <void*>self, key, <PyObject*>function, uses, num_uses, params,
+                function.layout.nbytes, geometry):
+            return 0
     if self.direct and foreign is None and flags == 0:
         return launch_directly(self, function, geometry, params, uses, num_uses, opaque)
     operation.kind = KERNEL
@@ -550,7 +560,7 @@ cdef int record_kernel(Recorder self, LoadedFunction function, const Geometry* g
     operation.early = early
     operation.key = key
     if self.replay.called:
-        replays.check_call(&self.replay, &operation)
+        replays.check_call(&self.replay, &operation, uses, num_uses)
     return record(self, &operation, uses, num_uses, foreign, opaque)
 
 

@@ -135,7 +135,8 @@ cdef Recording* finish(Replay* replay) noexcept
 # kept, which may be the same; NULL: there is none.
 cdef Recording* keep(Replay* replay, Recording* recording) noexcept
 # Compare an operation with the next node, which its call was found to be.
-cdef void check_call(Replay* replay, const Operation* operation) noexcept
+cdef void check_call(Replay* replay, const Operation* operation, const Use* uses,
+                     int num_uses) noexcept
 # Raise RuntimeError unless the script equals a new recording of its operations.
 cdef int verify(Replay* replay, StreamState* stream) except -1
 # Free all scripts.

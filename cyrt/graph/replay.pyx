@@ -205,7 +205,8 @@ cdef Recording* keep(Replay* replay, Recording* recording) noexcept:
     return oldest
 
 
-cdef void check_call(Replay* replay, const Operation* operation) noexcept:
+cdef void check_call(Replay* replay, const Operation* operation, const Use* uses,
+                     int num_uses) noexcept:
     cdef const Recording* script = replay.script
     cdef const Node* node
     replay.called = False
@@ -213,7 +214,7 @@ cdef void check_call(Replay* replay, const Operation* operation) noexcept:
         return
     node = &script.nodes[replay.played]
     replay.differs = replay.differs or node.key != operation.key \
-        or node.serial != operation.serial or node.param_bytes != operation.param_bytes \
+        or not is_same_node(script, replay.played, operation, uses, num_uses) \
         or memcmp(script.blob + node.params, operation.params, node.param_bytes) != 0 \
         or memcmp(&script.geometry[replay.played], operation.geometry, sizeof(Geometry)) != 0
 

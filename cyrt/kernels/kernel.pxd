@@ -17,6 +17,7 @@ cdef class Kernel:
     cdef int num_params
     cdef unsigned int param_bytes
     cdef bint pdl
+    cdef int num_usual                  # of parameters that the stack has room for; else -1
     cdef bint opaque                    # may reach memory that no argument names
     cdef dict resident                  # blocks that run at once, by (device, threads, smem)
     cdef dict blocks                    # for_each's block sizes, by (device, bits of n, smem)
@@ -32,12 +33,12 @@ cdef class Launch:
     cdef Kernel kernel
     cdef Geometry geometry
 
-# Memory for the packed parameters and the uses.
+# Memory on the heap for the packed parameters and the uses.
 cdef struct Arguments:
     char* blob
     Use* uses
     int num_uses
-    void* heap              # NULL if the memory is on the stack
+    void* heap
 
 # The arguments of a launch as a tuple; only a tuple or a list of them is accepted.
 cdef tuple argument_tuple(Kernel kernel, args)

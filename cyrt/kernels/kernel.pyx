@@ -3,6 +3,7 @@
 
 cimport cython
 from cpython.float cimport PyFloat_CheckExact
+from cpython.list cimport PyList_GET_ITEM
 from cpython.long cimport PyLong_CheckExact
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.object cimport PyObject
@@ -12,6 +13,7 @@ from cyrt import settings
 from cyrt.driver.table cimport MAX_DEVICES, cu
 from cyrt.graph.recorder cimport encoder_of, record_kernel
 from cyrt.graph.recording cimport Use
+from cyrt.graph.replay_call cimport LAUNCH, is_replaying, replay_call
 from cyrt.jit.signature import elements
 from cyrt.kernels import tuning
 from cyrt.kernels.arguments cimport (
@@ -22,12 +24,12 @@ from cyrt.kernels.geometry cimport (
     check_required, cover_grid, dimension, dynamic_smem, element_count, fits, refuse_geometry,
     spread, triple,
 )
-from cyrt.kernels.packing cimport POINTER, WORD64, Param, code_of, pack_value
+from cyrt.kernels.packing cimport POINTER, WORD64, Param, code_of, pack_number, pack_value
 from cyrt.kernels.vectorcall cimport (
-    PySequence_Fast_ITEMS, PyVectorcall_NARGS, offer_vectorcall,
+    Py_TYPE, PySequence_Fast_ITEMS, PyVectorcall_NARGS, offer_vectorcall,
 )
 from cyrt.runtime.device cimport Device, contexts, current_ordinal
-from cyrt.runtime.memory cimport Memory, live_block
+from cyrt.runtime.memory cimport Memory, array_type, block_of, live_block
 from cyrt.runtime.module cimport LoadedFunction, allow_smem, set_layout
 from cyrt.runtime.outside cimport is_outside
 from cyrt.runtime.state cimport (
@@ -80,8 +82,8 @@ cdef class Launch:
         """
         if self.kernel is None:
             raise RuntimeError("the Launch was not made by kernel[grid, block]")
-        launch(self, PySequence_Fast_ITEMS(args), len(args),
-               declared_memory(self.kernel.name, reads, writes))
+        launch_any(self, PySequence_Fast_ITEMS(args), len(args),
+                   declared_memory(self.kernel.name, reads, writes))
 
     def __repr__(self):
         if self.kernel is None:
@@ -94,7 +96,7 @@ cdef object call(object self, PyObject** args, size_t count, PyObject* keywords)
     """The vectorcall function of a Launch."""
     cdef Py_ssize_t i, positional = PyVectorcall_NARGS(count)
     if keywords == NULL:
-        launch(<Launch>self, args, positional, None)
+        launch(<Launch>self, args, positional)
         return None
     values = [<object>args[i] for i in range(positional)]
     named = {name: <object>args[positional + i] for i, name in enumerate(<tuple>keywords)}
@@ -312,8 +314,12 @@ cdef class Kernel:
         """
         grid, block = self.suggest(n, smem)
         if grid:
-            launch(self[grid, block, smem], PySequence_Fast_ITEMS(args), len(args),
-                   declared_memory(self.name, reads, writes))
+            declared = declared_memory(self.name, reads, writes)
+            if declared is None:
+                launch(self[grid, block, smem], PySequence_Fast_ITEMS(args), len(args))
+            else:
+                launch_any(self[grid, block, smem], PySequence_Fast_ITEMS(args), len(args),
+                           declared)
 
     def tune(self, n, args, blocks=(32, 64, 128, 256, 512, 1024), *, smem=0, reads=None,
              writes=None):
@@ -429,6 +435,8 @@ cdef int adopt(Kernel self, module, str name) except -1:
             and parameter.type not in POINTER_FREE)
         i += 1
     set_layout(function, extents(self))
+    self.num_usual = -1 if self.opaque or function.module.globals != NULL \
+        or self.num_params >= STACK_PARAMS or self.param_bytes > STACK_BYTES else self.num_params
     return 0
 
 
@@ -453,32 +461,86 @@ cdef int bad_argument(Kernel kernel, int index, error) except -1:
         f"  {kernel.signature_}") from None
 
 
-cdef int launch(Launch self, PyObject** args, Py_ssize_t count, list declared) except -1:
+cdef inline LoadedFunction loaded_on(Kernel kernel, int ordinal):
+    cdef LoadedFunction function
+    if kernel.loaded is not None:
+        function = <LoadedFunction>PyList_GET_ITEM(kernel.loaded, ordinal)
+        if function is not None and function.module.epoch == contexts[ordinal].epoch:
+            return function
+    return kernel.load(ordinal)
+
+
+cdef inline bint pack_array(const Param* param, Memory array, int ordinal, char* blob,
+                            Use* use) noexcept:
+    """Pack an array of the device that fits a pointer without a doubt. Return False for others."""
+    cdef Block* block = block_of(array)
+    if is_doubtful(param, array) or block == NULL or block.ordinal != ordinal \
+            or block.epoch != contexts[ordinal].epoch or is_outside(block):
+        return False
+    memcpy(blob + param.offset, &array.address, 8)
+    use.block, use.access = block, WRITE if param.writes else READ
+    return True
+
+
+cdef inline bint pack_usual(Kernel kernel, int ordinal, PyObject** args, char* blob, Use* uses,
+                            int* num_uses) noexcept:
+    """Pack arrays, ints and floats that need no further check. Return False if there are others."""
+    cdef const Param* param = kernel.params
+    cdef PyObject* value
+    cdef int i, count = 0
+    memset(blob, 0, kernel.param_bytes)
+    for i in range(kernel.num_params):
+        value = args[i]
+        if param.code != POINTER:
+            if not pack_number(param, <object>value, blob + param.offset):
+                return False
+        elif <void*>Py_TYPE(<object>value) != array_type \
+                or not pack_array(param, <Memory>value, ordinal, blob, &uses[count]):
+            return False
+        else:
+            count += 1
+        param += 1
+    num_uses[0] = count
+    return True
+
+
+cdef int launch(Launch self, PyObject** args, Py_ssize_t count) except -1:
     cdef StreamState* stream = current_state(current_ordinal())
     cdef Kernel kernel = self.kernel
-    cdef LoadedFunction function = kernel.load(stream.ordinal)
-    cdef char[STACK_BYTES] stack_bytes
-    cdef Use[STACK_PARAMS] stack_uses
+    cdef LoadedFunction function = loaded_on(kernel, stream.ordinal)
+    cdef char[STACK_BYTES] blob
+    cdef Use[STACK_PARAMS] uses
+    cdef int num_uses
+    if count != kernel.num_usual or not fits(&self.geometry, function) or function.restricted \
+            or <long>self.geometry.smem > function.dynamic_smem \
+            or not pack_usual(kernel, stream.ordinal, args, blob, uses, &num_uses):
+        return launch_any(self, args, count, None)
+    if is_replaying(stream) and replay_call(
+            stream.encoder, LAUNCH, <PyObject*>function, uses, num_uses, blob,
+            function.layout.nbytes, &self.geometry):
+        return 0
+    return record_kernel(encoder_of(stream), function, &self.geometry, blob, uses, num_uses, None,
+                         False, 0, NULL, NULL)
+
+
+cdef int launch_any(Launch self, PyObject** args, Py_ssize_t count, list declared) except -1:
+    cdef StreamState* stream = current_state(current_ordinal())
+    cdef Kernel kernel = self.kernel
+    cdef LoadedFunction function = loaded_on(kernel, stream.ordinal)
     cdef Arguments packed
     cdef list foreign
-    packed.blob, packed.uses, packed.heap = stack_bytes, stack_uses, NULL
-    if count != kernel.num_params or kernel.param_bytes > STACK_BYTES \
-            or kernel.num_params >= STACK_PARAMS or declared is not None:
-        allocate_arguments(kernel, count, len(declared or ()), &packed)
+    allocate_arguments(kernel, count, len(declared or ()), &packed)
     try:
-        if not fits(&self.geometry, function) or function.restricted \
-                or <long>self.geometry.smem > function.dynamic_smem:
-            check_launch(kernel, function, &self.geometry)
+        check_launch(kernel, function, &self.geometry)
         foreign = pack(kernel, function, stream.ordinal, args, &packed)
         if declared is not None:
             foreign, packed.num_uses = use_declared(kernel.name, declared, stream.ordinal, foreign,
                                                     packed.uses, packed.num_uses)
-        record_kernel(encoder_of(stream), function, &self.geometry, packed.blob, packed.uses,
-                      packed.num_uses, foreign, kernel.opaque and declared is None, 0, NULL, NULL)
+        return record_kernel(encoder_of(stream), function, &self.geometry, packed.blob,
+                             packed.uses, packed.num_uses, foreign,
+                             kernel.opaque and declared is None, 0, NULL, NULL)
     finally:
-        if packed.heap != NULL:
-            PyMem_Free(packed.heap)
-    return 0
+        PyMem_Free(packed.heap)
 
 
 cdef tuple argument_tuple(Kernel kernel, args):

@@ -1,5 +1,10 @@
 # Python arguments to a kernel's parameter bytes.
 
+from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
+from cpython.long cimport PyLong_AsLongAndOverflow, PyLong_CheckExact
+from libc.math cimport isfinite
+from libc.string cimport memcpy
+
 cdef enum ParamCode:
     POINTER
     WORD8           # integers of unknown sign
@@ -37,5 +42,24 @@ cdef struct Param:
 
 # Code of a signature's parameter ("f32"); ValueError for an unknown one.
 cdef ParamCode code_of(str name) except *
+# Stores a number of the usual type for an int or a float. Returns False for all others.
+cdef inline bint pack_number(const Param* param, object value, char* target) noexcept:
+    cdef long whole
+    cdef float single
+    cdef int overflow
+    if param.code == I32 and PyLong_CheckExact(value):
+        whole = PyLong_AsLongAndOverflow(value, &overflow)
+        if overflow or whole != <int>whole:
+            return False
+        (<int*>target)[0] = <int>whole
+        return True
+    if param.code == F32 and PyFloat_CheckExact(value):
+        single = <float>PyFloat_AS_DOUBLE(value)
+        if not isfinite(single):
+            return False
+        memcpy(target, &single, 4)
+        return True
+    return False
+
 # Stores one scalar or struct; raises the error, to which a caller adds the argument's position.
 cdef int pack_value(Param* param, object value, char* target) except -1

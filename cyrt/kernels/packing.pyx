@@ -4,7 +4,7 @@ from cpython.buffer cimport PyObject_CheckBuffer
 from cpython.bytes cimport PyBytes_AS_STRING
 from cpython.complex cimport Py_complex
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_AsDouble, PyFloat_CheckExact
-from cpython.long cimport PyLong_AsUnsignedLongLong
+from cpython.long cimport PyLong_AsUnsignedLongLong, PyLong_CheckExact
 from libc.math cimport isfinite
 from libc.string cimport memcpy
 
@@ -13,8 +13,6 @@ import numpy as np
 from cyrt.runtime.integers cimport described
 
 cdef extern from "Python.h":
-    int PyLong_CheckExact(object)
-    long PyLong_AsLongAndOverflow(object, int*) except? -1
     long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
     int PyFloat_Pack2(double, char*, int) except -1
     int PyBool_Check(object)
@@ -214,13 +212,8 @@ cdef int pack_raw(object value, unsigned int size, char* target) except -1:
 cdef int pack_value(Param* param, object value, char* target) except -1:
     cdef ParamCode code = param.code
     cdef double number
-    cdef long whole
-    cdef int overflow = 0
-    if code == I32 and PyLong_CheckExact(value):
-        whole = PyLong_AsLongAndOverflow(value, &overflow)
-        if not overflow and whole == <int>whole:
-            (<int*>target)[0] = <int>whole
-            return 0
+    if pack_number(param, value, target):
+        return 0
     if code == F32:
         return pack_single(as_double(value), target)
     if I8 <= code <= U64:

@@ -15,7 +15,7 @@ from cyrt.dtypes import dtype as _dtype
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.builtin import catalogue
 from cyrt.builtin.elementwise cimport (
-    record_contiguous, record_elementwise, record_with_number,
+    record_binary, record_elementwise, record_unary, record_with_number,
 )
 from cyrt.builtin.entry cimport op_code
 from cyrt.builtin.operand cimport Operand
@@ -93,7 +93,7 @@ cdef Array unary(int op, Array x, Array out):
     block = live_block(x)
     stream = current_state(block.ordinal)
     target = new_array_on(stream, outputs[op][code], x.ndim_, x.dims)
-    record_contiguous(stream, op, code, target, x, block, NULL, NULL, x.count)
+    record_unary(stream, op, code, target, x, block, x.count)
     return target
 
 
@@ -167,49 +167,55 @@ cdef Array power(Array x, object exponent, Array out):
     return unary(op, cast(x, code), out)
 
 
-cdef object binary(int op, object a, object b, Array out):
+cdef Array of_arrays(int op, Array x, Array y, Array out):
+    """Apply an operation to arrays that need no cast; return None for others."""
     cdef StreamState* stream
-    cdef Array x, y, target
+    cdef Array target
     cdef Block* x_block
     cdef Block* y_block
     cdef Operand[3] raw
+    cdef int result = outputs[op][x.code]
+    if x.code != y.code or result < 0:
+        return None
+    if not has_shape(x, y.ndim_, y.dims) or not (out is None or (
+            x.dense and y.dense and out.dense and alike(out, x) and result == x.code
+            and (out is x or not overlaps(out, x)) and (out is y or not overlaps(out, y)))):
+        if out is None or (out is x and result == x.code and (y is x or not overlaps(x, y))):
+            return record_pair(op, x, y, out)
+        return None
+    x_block = live_block(x)
+    y_block = live_block(y)
+    if y_block.ordinal != x_block.ordinal:
+        refuse_devices(op, 1, y_block.ordinal, x_block.ordinal)
+    stream = current_state(x_block.ordinal)
+    if out is None:
+        target = new_array_on(stream, result, x.ndim_, x.dims)
+    else:
+        target = out
+        if device_of(out) != x_block.ordinal:
+            check_out(catalogue.OPS[op], out, x.code, x.ndim_, x.dims, x_block.ordinal)
+    if x.dense and y.dense:
+        record_binary(stream, op, x.code, target, x, x_block, y, y_block, x.count)
+    else:
+        set_operand(&raw[0], target)
+        set_operand(&raw[1], x)
+        set_operand(&raw[2], y)
+        record_elementwise(encoder_of(stream), op, x.code, raw, x.ndim_, x.dims)
+    return target
+
+
+cdef object binary(int op, object a, object b, Array out):
+    cdef Array x, result
     cdef PyObject* operands[2]
     cdef int[2] types
-    cdef int code, ordinal
+    cdef int code
     if type(a) is Array:
         x = <Array>a
         if type(b) is Array:
-            y = <Array>b
-            if alike(x, y) and outputs[op][x.code] >= 0 and (out is None or (
-                    x.dense and y.dense and out.dense
-                    and alike(out, x) and outputs[op][x.code] == x.code
-                    and (out is x or not overlaps(out, x))
-                    and (out is y or not overlaps(out, y)))):
-                x_block = live_block(x)
-                y_block = live_block(y)
-                ordinal = x_block.ordinal
-                if y_block.ordinal != ordinal:
-                    refuse_devices(op, 1, y_block.ordinal, ordinal)
-                stream = current_state(ordinal)
-                target = out
-                if out is None:
-                    target = new_array_on(stream, outputs[op][x.code], x.ndim_, x.dims)
-                elif device_of(out) != ordinal:
-                    check_out(catalogue.OPS[op], out, x.code, x.ndim_, x.dims, ordinal)
-                if x.dense and y.dense:
-                    record_contiguous(stream, op, x.code, target, x, x_block, <PyObject*>y,
-                                      y_block, x.count)
-                else:
-                    set_operand(&raw[0], target)
-                    set_operand(&raw[1], x)
-                    set_operand(&raw[2], y)
-                    record_elementwise(encoder_of(stream), op, x.code, raw, x.ndim_, x.dims)
-                return target
-            if x.code == y.code and outputs[op][x.code] >= 0 and (out is None or (
-                    out is x and outputs[op][x.code] == x.code
-                    and (y is x or not overlaps(x, y)))):
-                return record_pair(op, x, y, out)
-            code = promote(x.code, y.code)
+            result = of_arrays(op, x, <Array>b, out)
+            if result is not None:
+                return result
+            code = promote(x.code, (<Array>b).code)
         elif is_number(b):
             code = x.code
             if op == POW:
@@ -257,6 +263,11 @@ cdef object apply_unary(int op, object x):
 
 
 cdef object apply_binary(int op, object a, object b, object target):
+    cdef Array result
+    if type(a) is Array and type(b) is Array:
+        result = of_arrays(op, <Array>a, <Array>b, <Array>target)
+        if result is not None:
+            return result
     return binary(op, a, b, <Array>target)
 
 

@@ -58,9 +58,15 @@ cdef inline void track(Memory memory) noexcept:
         memory.tracked = True
         PyObject_GC_Track(memory)
 
-# Return the block of a Buffer. Raise ValueError if it was freed, RuntimeError after a reset.
+# The type of arrays; ndarray sets it.
+cdef void* array_type
+
+# Return the block of a Buffer; NULL: it was freed. `live_block` raises ValueError then, and
+# RuntimeError after a reset.
+cdef inline Block* block_of(Memory buffer) noexcept:
+    return buffer.block if buffer.base is None else buffer.base.block
 cdef inline Block* live_block(Memory buffer) except NULL:
-    cdef Block* block = buffer.block if buffer.base is None else buffer.base.block
+    cdef Block* block = block_of(buffer)
     if block == NULL or block.epoch != contexts[block.ordinal].epoch:
         return refuse_buffer(buffer, block)
     return block

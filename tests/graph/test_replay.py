@@ -198,6 +198,43 @@ def another_grid(p):
 
 
 @surprise
+def another_number_in_a_kernel(p):
+    p.module["add"][1, N](p.t, p.b, p.y, N - 1)
+    return True
+
+
+@surprise
+def another_type_of_number_in_a_kernel(p):
+    p.module["add"][1, N](p.t, p.b, p.y, np.int32(N))
+    return True
+
+
+@surprise
+def another_address_in_a_kernel(p):
+    p.module["add"][1, N](p.t, p.other, p.y, N)
+    return True
+
+
+@surprise
+def a_kernel_with_an_attribute(p):
+    p.encoder.add_kernel(p.module["add"], 1, N, (p.t, p.b, p.y, N), cooperative=True)
+    return True
+
+
+@surprise
+def a_kernel_with_declared_memory(p):
+    p.module["add"][1, N](p.t, p.b, p.y, N, reads=[p.z])
+    return True
+
+
+@surprise
+def an_argument_that_does_not_fit(p):
+    for values in ((p.t, p.b, p.y, 2**31), (p.other, p.b, "y", N), (p.b, p.t, p.y, 0.5)):
+        with contextlib.suppress(TypeError, ValueError):
+            p.module["add"][1, N](*values)
+
+
+@surprise
 def another_block_of_memory(p):
     p.module["add"][1, N](p.t, p.b, p.z, N)
     return True
