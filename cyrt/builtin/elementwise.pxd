@@ -43,35 +43,20 @@ cdef int record_unaligned(StreamState* stream, const Entry* entry, int op, Memor
 
 cdef inline int replay_or_record(
         StreamState* stream, Entry* entry, int op, int dtype, Form form, Use* uses, int num_uses,
-        const void* params, long long n) except -1:
-    """Do that. The first three words of the parameters are addresses, numbers, or what the key
-    determines."""
+        const void* params, size_t nbytes, long long n) except -1:
+    """Do that. The first `nbytes` of the parameters are addresses and numbers."""
     # The key of the call (see replay_call): an operation has 10 bits, a type 8.
     cdef unsigned long long key = <unsigned long long>n << 24 | op << 14 | dtype << 6 | form
     if is_replaying(stream) and replay_call(stream.encoder, key, entry.functions[<int>ALIGNED],
-                                            uses, num_uses, params, 24, NULL):
+                                            uses, num_uses, params, nbytes, NULL):
         return 0
     return record_aligned(stream, entry, key, uses, num_uses, params, n)
 
 # Record the same for one or two contiguous inputs and a contiguous output. These are short paths
 # for the most frequent cases. n is the number of elements; the inputs' blocks are alive and of the
 # stream's device.
-cdef inline int record_unary(StreamState* stream, int op, int dtype, Memory out, Memory a,
-                             Block* a_block, long long n) except -1:
-    cdef Entry* entry = entry_of(stream.ordinal, op, dtype)
-    cdef Use[2] uses
-    cdef Aligned1 params
-    if n == 0:
-        return 0
-    uses[0].block, uses[0].access = a_block, READ
-    uses[1].block, uses[1].access = live_block(out), overwriting(out)
-    if not takes_aligned(entry, n) or (a.address | out.address) & (WIDEST - 1) \
-            or not is_own(uses[0].block) or not is_own(uses[1].block):
-        return record_unaligned(stream, entry, op, out, a, NULL, n)
-    params.inputs[0], params.out = a.address, out.address
-    params.vectors, params.flags = <unsigned int>(n >> entry.shift), 0
-    return replay_or_record(stream, entry, op, dtype, UNARY, uses, 2, &params, n)
-
+cdef int record_unary(StreamState* stream, int op, int dtype, Memory out, Memory a, Block* a_block,
+                      long long n) except -1
 cdef inline int record_binary(StreamState* stream, int op, int dtype, Memory out, Memory a,
                               Block* a_block, Memory b, Block* b_block, long long n) except -1:
     cdef Entry* entry = entry_of(stream.ordinal, op, dtype)
@@ -88,4 +73,4 @@ cdef inline int record_binary(StreamState* stream, int op, int dtype, Memory out
         return record_unaligned(stream, entry, op, out, a, <PyObject*>b, n)
     params.inputs[0], params.inputs[1], params.out = a.address, b.address, out.address
     params.vectors, params.flags = <unsigned int>(n >> entry.shift), 0
-    return replay_or_record(stream, entry, op, dtype, BINARY, uses, 3, &params, n)
+    return replay_or_record(stream, entry, op, dtype, BINARY, uses, 3, &params, 24, n)

@@ -120,6 +120,23 @@ cdef int record_aligned(StreamState* stream, Entry* entry, unsigned long long ke
                          NULL, NULL, key)
 
 
+cdef int record_unary(StreamState* stream, int op, int dtype, Memory out, Memory a, Block* a_block,
+                      long long n) except -1:
+    cdef Entry* entry = entry_of(stream.ordinal, op, dtype)
+    cdef Use[2] uses
+    cdef Aligned1 params
+    if n == 0:
+        return 0
+    uses[0].block, uses[0].access = a_block, READ
+    uses[1].block, uses[1].access = live_block(out), overwriting(out)
+    if not takes_aligned(entry, n) or (a.address | out.address) & (WIDEST - 1) \
+            or not is_own(uses[0].block) or not is_own(uses[1].block):
+        return record_unaligned(stream, entry, op, out, a, NULL, n)
+    params.inputs[0], params.out = a.address, out.address
+    params.vectors, params.flags = <unsigned int>(n >> entry.shift), 0
+    return replay_or_record(stream, entry, op, dtype, UNARY, uses, 2, &params, 16, n)
+
+
 cdef int record_with_number(StreamState* stream, int op, int dtype, Memory out, Memory a,
                             Block* a_block, const unsigned long long* number, bint left,
                             long long n) except -1:
@@ -144,7 +161,7 @@ cdef int record_with_number(StreamState* stream, int op, int dtype, Memory out, 
     params.vectors = <unsigned int>(n >> entry.shift)
     params.flags = ELEMENTWISE_VALUE if left else ELEMENTWISE_VALUE << 2
     return replay_or_record(stream, entry, op, dtype, NUMBER_LEFT if left else NUMBER_RIGHT, uses,
-                            2, &params, n)
+                            2, &params, 24, n)
 
 
 cdef int record_unaligned(StreamState* stream, const Entry* entry, int op, Memory out, Memory a,

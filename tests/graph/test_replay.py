@@ -610,6 +610,23 @@ def test_memory_in_the_place_of_other_memory(in_each_mode, module):
     in_each_mode(program, patches=False)  # the driver gives other addresses
 
 
+def test_another_size_in_the_same_blocks(in_each_mode):
+    """Only the key of the call tells that fewer elements are written."""
+
+    def program(encoder):
+        x, b, y, z = cyrt.ones(N), cyrt.ones(N), cyrt.zeros(N), cyrt.zeros(N)
+        for i in range(SETTLING + 2):
+            n = N // 4 if i == SETTLING else N // 2
+            y.fill(i)
+            for at in range(10):
+                cyrt.add(x[:n], b[:n], out=y[:n] if at == 5 else z[:n])
+            cyrt.commit()
+            yield y.copy()
+            cyrt.commit()
+
+    in_each_mode(program)
+
+
 def test_a_block_that_was_split(in_each_mode, module, pooled):
     """The parts' edges follow from the uses of the whole: in a batch that begins with the parts
     there are none."""
