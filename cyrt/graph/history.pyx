@@ -3,6 +3,7 @@
 
 from libc.stdlib cimport calloc, free
 
+from cyrt.driver.cuda cimport CUfunction
 from cyrt.graph.recording cimport Node, Recording, Use, use_end
 from cyrt.runtime.state cimport OVERWRITE, READ, Block
 
@@ -110,14 +111,17 @@ cdef int shortest_period(const History* history, int least, int equal) noexcept:
     cdef int known = <int>min(history.count - history.base, <unsigned long long>LENGTH)
     cdef int i, period, differing = 0
     cdef unsigned long long start, last = history.count - 1
+    cdef CUfunction differed = step_at(history, last).function
     for period in range(least, min(<int>LONGEST, known - equal) + 1):
         start = history.count - equal - period
-        # What differed at the last period often differs again.
-        if not are_alike(history, last - differing, period, start):
+        # What differed at the last period often differs again; kernels are compared fastest.
+        if step_at(history, last - differing - period).function != differed \
+                or not are_alike(history, last - differing, period, start):
             continue
         for i in range(equal):
             if not are_alike(history, last - i, period, start):
                 differing = i
+                differed = step_at(history, last - i).function
                 break
         else:
             return period

@@ -338,8 +338,7 @@ cdef bint search(Policy* policy) noexcept:
     cdef History* history = policy.history
     cdef unsigned long long count = history.count
     cdef int period, known
-    policy.next_search = count + (
-        512 if count >= LONGEST else max(count // 16, <unsigned long long>32))
+    policy.next_search = count + min(count // 8, <unsigned long long>LONGEST // 4)
     known = policy.round.period if policy.state == FOLLOWING else 0
     # A loop in a long round repeats itself, too, but not for as long as the round.
     period = find_period(history, max(policy.equal, known))

@@ -11,8 +11,9 @@
 # - A freed block of a row or site is FREE at once. It rests as long as its home stream's recording
 #   uses it: its hazard has the recording's epoch then. Nothing is done at the commit.
 # - Rows begin again with each batch; but the rest of a batch that a commit ended early continues.
-# - A batch of few operations has few entries: what a program allocates without using it in an
-#   operation comes from the bins, and so does all memory of a stream that records no batches.
+# - A batch of few operations has few entries: a program that allocates without using the memory in
+#   operations receives the last entry again, or blocks from the bins. So do all allocations of a
+#   stream that records no batches.
 # - All of this is a preference: a batch that receives other blocks is right, and patched.
 # - Rows have at most ROW_BYTES of a stream, and sites OWN_BYTES of a device. A trim drops the rows
 #   of all streams, and an allocation that exceeds the pool's limit those of unused streams.
@@ -43,6 +44,10 @@ cdef Block* own_block(StreamState* stream, int bin) noexcept
 cdef inline Block* next_block(StreamState* stream, int bin, int* entry) noexcept:
     cdef Row* row = &stream.bins[bin].row
     cdef Block* block
+    if 0 < row.next <= row.count:
+        block = row.blocks[row.next - 1]
+        if block != NULL and block.state == FREE and block.hazard.epoch == 0:
+            return block            # no operation has used it since it was allocated
     entry[0] = row.next
     if row.next >= PER_OPERATION * (stream.earlier + stream.nodes + 1):
         return NULL
@@ -52,7 +57,10 @@ cdef inline Block* next_block(StreamState* stream, int bin, int* entry) noexcept
     if entry[0] >= row.count:
         return NULL
     block = row.blocks[entry[0]]
-    return block if block != NULL and is_available(stream, block) else NULL
+    if block == NULL or not is_available(stream, block):
+        return NULL
+    block.hazard.epoch = 0
+    return block
 
 # Add the block that the allocation received instead to the row or site.
 cdef void reserve(StreamState* stream, Block* block, int entry) noexcept

@@ -93,6 +93,7 @@ cdef void reserve(StreamState* stream, Block* block, int entry) noexcept:
             and stream.row_bytes + block.size <= <size_t>ROW_BYTES:
         row.blocks[entry] = block
         block.entry = entry + 1
+        block.hazard.epoch = 0
         stream.row_bytes += block.size
 
 

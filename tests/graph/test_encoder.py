@@ -159,7 +159,7 @@ def test_batches_lock_to_the_loop(module, encoder):
                 for i in range(length):
                     module["axpb"][1, 32 + 32 * (i == 0)](buffers[i % 8], 1.0, 0.0, N)
 
-        loop(120 if length > 1000 else 6000 // length)
+        loop(130 if length > 1000 else 6000 // length)
         found = changes(encoder, lambda: loop(20))
         assert found["misses"] <= 0.05 * found["commits"] + 1, (length, found)
 
