@@ -70,7 +70,7 @@ cdef struct Policy:
     int num_extra
     bint was_extended       # the batch before had extra operations
     int left                # position in the round of the first of the doubtful ones
-    int unlike              # number of the batch's nodes up to the last one that was not expected
+    int unlike              # number of the batch's nodes up to the one that lost the round
     int doubts              # extra operations of earlier batches that had fewer expected ones
     int restless            # how little batches come round
     bint ended_early        # the batch before was launched before it was complete

@@ -173,7 +173,6 @@ cdef void note_operation(Policy* policy, int node, CUfunction function) noexcept
     if policy.doubts == MOST_EXTRA:
         stop_following(policy)
         return
-    policy.unlike = node + 1
     if policy.num_extra == 0:
         if policy.doubts == 0:
             policy.left = (policy.start + node) % policy.round.length
@@ -183,6 +182,7 @@ cdef void note_operation(Policy* policy, int node, CUfunction function) noexcept
     policy.extra[policy.num_extra] = node
     policy.num_extra += 1
     if policy.doubts + policy.num_extra > MOST_EXTRA:
+        policy.unlike = node + 1
         lose_round(policy)
         return
     policy.expected -= 1
