@@ -1,6 +1,8 @@
 # cython: cdivision=True
 """Elementwise operations, casts, copies and fills: the launches of elementwise.cu."""
 
+from libc.string cimport memset
+
 from cpython.object cimport PyObject
 
 from cyrt.builtin import catalogue
@@ -132,8 +134,9 @@ cdef int record_unary(StreamState* stream, int op, int dtype, Memory out, Memory
     if not takes_aligned(entry, n) or (a.address | out.address) & (WIDEST - 1) \
             or not is_own(uses[0].block) or not is_own(uses[1].block):
         return record_unaligned(stream, entry, op, out, a, NULL, n)
+    memset(&params, 0, sizeof(params))      # it ends with padding
     params.inputs[0], params.out = a.address, out.address
-    params.vectors, params.flags = <unsigned int>(n >> entry.shift), 0
+    params.vectors = <unsigned int>(n >> entry.shift)
     return replay_or_record(stream, entry, op, dtype, UNARY, uses, 2, &params, 16, n)
 
 
