@@ -1,9 +1,8 @@
 # cython: cdivision=True
 """Elementwise operations, casts, copies and fills: the launches of elementwise.cu."""
 
-from libc.string cimport memset
-
 from cpython.object cimport PyObject
+from libc.string cimport memset
 
 from cyrt.builtin import catalogue
 from cyrt.builtin.checked_operands cimport CheckedOperands

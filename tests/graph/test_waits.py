@@ -235,7 +235,7 @@ def test_a_round_that_runs_other_kernels_from_now_on_settles():
 
 
 def test_programs_that_ran_before_do_not_unsettle_the_next(python):
-    """The streams of those programs stay alive, with all blocks that their places keep."""
+    """The streams of those programs stay alive, with all blocks of their rows and sites."""
     done = python(
         """
         import cyrt

@@ -36,7 +36,7 @@ def address(buffer):
 
 def test_the_lowest_free_block_comes_first(python):
     """The block of an allocation depends on what is free, not on the order of the frees. A new
-    process has no stream whose places ask for the blocks that they had."""
+    process has no stream whose rows have blocks."""
     done = python(
         """
         import numpy as np
@@ -198,7 +198,7 @@ def test_trim_takes_what_is_kept_for_a_round(emptied):
         del state
         cyrt.trim_memory()
         assert cyrt.memory_stats()["reserved"] <= emptied["reserved"] + SLAB
-        state = [cyrt.zeros(200_000) for _ in range(12)]  # the places forget what is gone
+        state = [cyrt.zeros(200_000) for _ in range(12)]  # the sites lose what is gone
         for _ in range(20):
             for i in range(12):
                 state[i] = state[i] + 1
@@ -233,7 +233,7 @@ def test_memory_runs_out_with_blocks_kept(python):
 
 @pytest.mark.usefixtures("batched")
 def test_a_concurrent_block_is_given_no_address_twice():
-    """Also where the round's places ask for what they had."""
+    """Also where rows have the blocks of a round."""
     with cyrt.Stream():
         x = cyrt.ones(1000)
         for _ in range(30):
@@ -484,7 +484,7 @@ part = [part, cyrt.Buffer(8 * MB)]              # the parts are joined
 
 
 def test_rounds_of_small_arrays_in_large_blocks(scarce):
-    """The places of a round keep no large block."""
+    """A round's rows and sites have no large block."""
     scarce(
         """
 big = cyrt.Buffer(16 * MB)
