@@ -186,7 +186,7 @@ def test_ctrl_c_while_an_operation_waits_for_room(operation, states, gate, inter
     if limit == 1 and operation is copy_to_the_device:
         pytest.skip("it is no batch, and waits for none")
     encoder = cyrt.CommandEncoder(max_ops=limit)
-    recorded = limit - 1        # the operation completes the batch
+    recorded = limit - 1  # the operation completes the batch
     with encoder.stream:
         state, before, after = states()
         count = cyrt.zeros(64)
