@@ -6,6 +6,7 @@ from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memmove, memset
 
 from cyrt.runtime.blocks cimport end_reservation, is_reserved, put, site_bytes
+from cyrt.runtime.device cimport contexts
 from cyrt.runtime.freed cimport hold_until_commit, queue_unsettled
 from cyrt.runtime.state cimport FREE, LIVE, OWN, SMALL_BINS, Block, Row, Site, Sites, StreamState
 from cyrt.runtime.stream_state cimport states
@@ -25,7 +26,8 @@ cdef unsigned long long last_batch = 0
 cdef void unreserve(Block* block) noexcept:
     """Take the block out of its row or site. If it is free, it returns to its bin."""
     end_reservation(block)
-    if block.state == FREE:
+    # A reset of the device has freed the memory of older blocks, their slabs included.
+    if block.state == FREE and block.epoch == contexts[block.ordinal].epoch:
         block.state = LIVE
         if block.hazard.epoch == block.home.recording_epoch:
             hold_until_commit(block)
