@@ -32,6 +32,7 @@ cdef enum Form:
     NUMBER_LEFT
     NUMBER_RIGHT
 
+# Return whether it is memory that no other library uses.
 cdef inline bint is_own(const Block* block) noexcept:
     return block.kind == DEVICE_MEMORY and not block.shared
 
@@ -44,7 +45,8 @@ cdef int record_unaligned(StreamState* stream, const Entry* entry, int op, Memor
 cdef inline int replay_or_record(
         StreamState* stream, Entry* entry, int op, int dtype, Form form, Use* uses, int num_uses,
         const void* params, size_t nbytes, long long n) except -1:
-    """Do that. The first `nbytes` of the parameters are addresses and numbers."""
+    """Replay a call on aligned operands if it is the next one of a script, or record it. The first
+    `nbytes` of the parameters are addresses and numbers."""
     # The key of the call (see replay_call): an operation has 10 bits, a type 8.
     cdef unsigned long long key = <unsigned long long>n << 24 | op << 14 | dtype << 6 | form
     if is_replaying(stream) and replay_call(stream.encoder, key, entry.functions[<int>ALIGNED],
@@ -52,9 +54,9 @@ cdef inline int replay_or_record(
         return 0
     return record_aligned(stream, entry, key, uses, num_uses, params, n)
 
-# Record the same for one or two contiguous inputs and a contiguous output. These are short paths
-# for the most frequent cases. n is the number of elements; the inputs' blocks are alive and of the
-# stream's device.
+# Record an elementwise operation on one or two contiguous inputs with a contiguous output. These
+# are short paths for the most frequent cases. n is the number of elements; the inputs' blocks are
+# alive, and of the stream's device.
 cdef int record_unary(StreamState* stream, int op, int dtype, Memory out, Memory a, Block* a_block,
                       long long n) except -1
 cdef inline int record_binary(StreamState* stream, int op, int dtype, Memory out, Memory a,

@@ -103,8 +103,8 @@ cdef void stop_replay(Recorder self) noexcept
 # gets what the former has returned, it is unfinished; behind `continue_operation`, which follows
 # the first kernel, it is continued. Such operations may contain others.
 cdef struct Unfinished:
-    void* recorder              # of this thread's unfinished operation; NULL: there is none
-    bint continued
+    void* recorder      # the Recorder of the thread's unfinished operation; NULL: there is none
+    bint continued      # the first kernel of that operation has been recorded
 cdef Unfinished begin_operation(Recorder self) noexcept
 cdef void continue_operation() noexcept
 cdef void end_operation(Unfinished before) noexcept

@@ -453,7 +453,7 @@ cdef int abandon(Recorder self) except -1:
     state.pending = state.outside = False
     self.bytes = 0
     self.ranges.count = 0
-    policies.restart(&self.policy)
+    policies.plan_batch(&self.policy)
     begin_batch(self)
     return_held_blocks(state)
     if handlers is not None:

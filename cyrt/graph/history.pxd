@@ -20,14 +20,15 @@ cdef enum:
 
 # An operation.
 cdef struct Step:
-    CUfunction function         # of its kernel; NULL: it is not a kernel
-    # Of the kernel, and the distances to the operands' last uses; 0: one of them is not known.
+    CUfunction function         # what its kernel runs; NULL: it is not a kernel
+    # A hash of the kernel and of the distances to its operands' last uses; 0: a distance is not
+    # known.
     unsigned long long hash
     unsigned int longest        # the longest of these distances
     bint kept                   # the result was alive when the batch after its own was launched
     bint committed              # the program asked for a commit after it
     Block* result               # the block that it writes; NULL: none
-    unsigned int generation     # of that block at that time
+    unsigned int generation     # the block's generation when the operation was recorded
 
 cdef struct History:
     Step* steps                 # a ring

@@ -114,7 +114,8 @@ cdef int shortest_period(const History* history, int least, int equal) noexcept:
     cdef CUfunction differed = step_at(history, last).function
     for period in range(least, min(<int>LONGEST, known - equal) + 1):
         start = history.count - equal - period
-        # What differed at the last period often differs again; kernels are compared fastest.
+        # The operation that differed for the period before often differs for this one, too. To
+        # compare the kernels alone is fastest.
         if step_at(history, last - differing - period).function != differed \
                 or not are_alike(history, last - differing, period, start):
             continue

@@ -6,11 +6,12 @@
 # - SEARCHING: no round is known, and batches end at the limit. FOLLOWING: the program repeats a
 #   round, and batches end at the same operations of each round. A batch is launched as soon as its
 #   last operation is recorded.
-# - A batch comes round if few of its nodes are patched, or, in a round, if it uses the same memory
-#   as an earlier one: a growing cache, or another rate each time, needs no other round. Otherwise
-#   the policy becomes restless, unless the batch's topology is young, since new addresses settle
-#   after some launches. It calms down with each batch that comes round.
-# - While it is restless, operations are stored in a history, in which a round is searched for
+# - A batch is said to come round if few of its nodes are patched. While a round is followed, a
+#   batch that uses the same memory as an earlier one also comes round: a growing cache, or a rate
+#   that changes each time, needs no other round. Each batch that does not come round increases
+#   `restless`, and each one that does decreases it. Batches whose topology was launched only once
+#   or twice change nothing, since their addresses settle after some launches.
+# - While `restless` is not 0, operations are stored in a history, in which a round is searched for
 #   (SEARCHING), or a longer one, at which kept results and commits repeat, too (FOLLOWING). If a
 #   long search finds nothing, it pauses, longer each time.
 # - A round that is longer than the limit is cut at the program's commits, if these repeat, and
@@ -37,6 +38,7 @@ from cyrt.runtime.state cimport Sites, StreamState
 
 cdef enum:
     MOST_EXTRA = 16         # extra operations of a batch
+    ON_TRIAL = MOST_EXTRA + 1
     KNOWN = 4               # rounds that are remembered
     MEMORIES = 64           # batches whose memory is remembered
 
@@ -60,7 +62,9 @@ cdef struct Policy:
     State state
     Round* round            # the one that is followed
     Round* known[KNOWN]     # the last ones, that one first
-    int[KNOWN][2] matching  # of each trial, at `entry` and at 0: number of operations that matched
+    # For each known round, the number of operations in succession that have matched it, counted
+    # from its `entry`, and from its beginning.
+    int[KNOWN][2] matching
     bint trying             # each operation is compared with the known rounds
     const CUfunction* expected      # what the batch's nodes run if the round goes on; else NULL
     int start               # position in the round of the batch's first operation
@@ -69,9 +73,11 @@ cdef struct Policy:
     int[MOST_EXTRA + 1] extra   # the batch's nodes that are extra operations
     int num_extra
     bint was_extended       # the batch before had extra operations
-    int left                # position in the round of the first of the doubtful ones
+    int left                # position of the first extra operation that `doubts` counts
     int unlike              # number of the batch's nodes up to the one that lost the round
-    int doubts              # extra operations of earlier batches that had fewer expected ones
+    # Number of extra operations of earlier batches that had fewer expected ones; ON_TRIAL: the
+    # first operation that is not expected ends the round.
+    int doubts
     int restless            # how little batches come round
     bint ended_early        # the batch before was launched before it was complete
     int equal               # operations that must equal those a period before
@@ -89,8 +95,8 @@ cdef void note_operation(Policy* policy, int node, CUfunction function) noexcept
 # Make the batch end at its limit only.
 cdef inline void go_to_limit(Policy* policy) noexcept:
     policy.complete = policy.max_ops
-# Begin the batch again, since its operations were dropped.
-cdef void restart(Policy* policy) noexcept
+# Plan where the batch that begins ends, also if it begins again, since its operations were dropped.
+cdef void plan_batch(Policy* policy) noexcept
 # Begin the next batch, since this one is being launched.
 cdef void advance(Policy* policy, const Recording* recording) noexcept
 # Note that the program commits or waits though nothing is recorded.

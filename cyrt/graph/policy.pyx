@@ -15,11 +15,11 @@ from cyrt.runtime.state cimport READ, StreamState
 
 cdef enum:
     FEW = 50                # few nodes of a batch are patched: at most 1/FEW
-    RESTLESS = 6            # at which a round is searched for
+    RESTLESS = 6            # the value of `restless` from which on a round is searched for
     MOST_RESTLESS = 2 * RESTLESS
     YOUNG = 3               # launches of a topology after which its addresses should have settled
-    EQUAL = 128             # operations that must equal those a period before, at first
-    MOST_EQUAL = 4096       # and at most, after rounds that did not last
+    EQUAL = 128             # operations, at first, that must equal those a period before
+    MOST_EQUAL = 4096       # operations, at most: their number doubles if a round does not last
     SURE = 16               # operations that must match where a known round may go on
     SEARCH = 32768          # operations that make a search long
     LONGEST_PAUSE = 16 * SEARCH
@@ -42,8 +42,12 @@ cdef int find_cut(const Round* round, int position) noexcept:
     return round.cuts[i]
 
 
+cdef bint is_within(const Round* round, int position) noexcept:
+    """Return whether no batch of the round begins at the position."""
+    return position != 0 and find_cut(round, position) != position
+
+
 cdef void plan_batch(Policy* policy) noexcept:
-    """Set where the batch that begins ends."""
     policy.first = policy.num_extra = policy.unlike = 0
     policy.complete = policy.max_ops
     policy.expected = NULL
@@ -52,10 +56,6 @@ cdef void plan_batch(Policy* policy) noexcept:
         policy.expected = policy.round.kernels + policy.start
         policy.complete = min(policy.max_ops,
                               find_cut(policy.round, policy.start + 1) - policy.start)
-
-
-cdef void restart(Policy* policy) noexcept:
-    plan_batch(policy)
 
 
 cdef void free_round(Round* round) noexcept:
@@ -79,7 +79,8 @@ cdef void remove_known(Policy* policy, const Round* round) noexcept:
 
 
 cdef void follow(Policy* policy, Round* round, int position, int nodes) noexcept:
-    """Follow a round: the node behind the batch's first ones is its operation at that position."""
+    """Follow a round. The batch has that many nodes, and the next one is the round's operation at
+    the position."""
     cdef int i
     if policy.round != NULL:
         policy.round.entry = policy.left
@@ -170,7 +171,7 @@ cdef void note_operation(Policy* policy, int node, CUfunction function) noexcept
     # An operation of several kernels may go on behind the limit: see the recorder.
     if policy.state == SEARCHING or node >= policy.max_ops or function == policy.expected[node]:
         return
-    if policy.doubts == MOST_EXTRA:
+    if policy.doubts == ON_TRIAL:
         stop_following(policy)
         return
     if policy.num_extra == 0:
@@ -221,7 +222,7 @@ cdef void append_history(Policy* policy, const Recording* recording, bint early)
     history = policy.history
     if history == NULL:             # there is no memory: batches come round more seldom
         return
-    if policy.state == FOLLOWING and policy.round.sites != NULL:
+    if policy.state == FOLLOWING:
         find_sites(policy, recording)
     if policy.unlike:
         history.base = history.count + policy.unlike
@@ -235,8 +236,8 @@ cdef void try_last(Policy* policy) noexcept:
     if policy.known[0] != NULL:
         follow(policy, policy.known[0], policy.known[0].entry, 0)
         policy.left = policy.start
-        policy.resumes = policy.start != 0 and find_cut(policy.round, policy.start) != policy.start
-        policy.doubts = MOST_EXTRA
+        policy.resumes = is_within(policy.round, policy.start)
+        policy.doubts = ON_TRIAL
 
 
 cdef void go_on(Policy* policy, int nodes, bint early) noexcept:
@@ -256,7 +257,7 @@ cdef void go_on(Policy* policy, int nodes, bint early) noexcept:
         policy.resumes = False
     else:
         policy.start = position % round.length
-        policy.resumes = policy.start != 0 and find_cut(round, policy.start) != policy.start
+        policy.resumes = is_within(round, policy.start)
 
 
 cdef void advance(Policy* policy, const Recording* recording) noexcept:
@@ -474,7 +475,7 @@ cdef bint choose(Policy* policy, int period) noexcept:
             break
     policy.pause = policy.pause_end = 0
     follow(policy, round, since, 0)
-    policy.resumes = since != 0 and find_cut(round, since) != since
+    policy.resumes = is_within(round, since)
     plan_batch(policy)
     return True
 

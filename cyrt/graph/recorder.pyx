@@ -328,10 +328,9 @@ cdef void mark_overwritten(const Use* uses, int num_uses) noexcept:
             mark_valid(uses[i].block)
 
 
-cdef list make_ready(Recorder self, const Operation* operation, const Use* uses, int num_uses,
-                     list foreign, bint opaque):
-    """Launch the batch if it ends before the operation, and order what is not ordered yet. Other
-    threads may run. Return `foreign`."""
+cdef list make_ready(Recorder self, const Use* uses, int num_uses, list foreign, bint opaque):
+    """Launch the batch if it ends before the operation that comes, and order what is not ordered
+    yet. Other threads may run. Return `foreign`."""
     cdef StreamState* state = self.state
     cdef str where = outside_line() if self.blocking else None
     cdef bint continued = is_continued(self)
@@ -474,7 +473,7 @@ cdef int record(Recorder self, const Operation* operation, Use* uses, int num_us
             uses[i].generation = block.generation
             ready = ready and block.home == state and block.num_readers == 0
         if not ready:
-            foreign = make_ready(self, operation, uses, num_uses, foreign, opaque)
+            foreign = make_ready(self, uses, num_uses, foreign, opaque)
             if state.capturing:
                 refuse_captured(state)
         # From here on no other thread and no finalizer can commit.

@@ -1,4 +1,4 @@
-# Calls that are replayed before anything is chosen: see replay.
+# Calls that are replayed by what the front end gives, often before it chooses a kernel: see replay.
 #
 # INVARIANTS
 # - A front end computes a key of all that it chooses by: the operation, types, sizes and the form

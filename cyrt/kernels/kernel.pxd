@@ -17,7 +17,9 @@ cdef class Kernel:
     cdef int num_params
     cdef unsigned int param_bytes
     cdef bint pdl
-    cdef int num_usual                  # of parameters that the stack has room for; else -1
+    # The number of parameters if the stack has room for them, so that usual arguments are packed
+    # there; else -1.
+    cdef int num_usual
     cdef bint opaque                    # may reach memory that no argument names
     cdef dict resident                  # blocks that run at once, by (device, threads, smem)
     cdef dict blocks                    # for_each's block sizes, by (device, bits of n, smem)

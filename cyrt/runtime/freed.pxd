@@ -19,7 +19,7 @@ cdef Block* unsettled[MAX_DEVICES]
 cdef inline void hold_until_commit(Block* block) noexcept:
     cdef StreamState* stream = block.home
     if is_reserved(block) and block.holder == stream:
-        block.state = FREE          # see rows: it rests until then, too
+        block.state = FREE          # It is not available before the commit, either: see rows.
         return
     block.state = RESTING
     block.next_resting = NULL

@@ -4,12 +4,14 @@
 # - Each size class of a stream has a row of blocks: the n-th allocation of the class in a batch
 #   receives the n-th block. So addresses depend on nothing but the batch's allocations, and an
 #   extra one moves only the later ones of its class, in this batch.
-# - If the n-th block is in use, or rests, another block takes its place in the row for good.
+# - If the n-th block is not available, another block replaces it in the row, for this batch and all
+#   later ones. A block is available if it is free, and the stream's recording does not use it.
 # - A result that outlives its batch would change the row of every batch. So it has a site: the
 #   operation's position in the round (see graph/policy), with up to OWN blocks of its own. The
 #   allocation receives the first free one. Rows and sites keep their blocks from all others.
-# - A freed block of a row or site is FREE at once. It rests as long as its home stream's recording
-#   uses it: its hazard has the recording's epoch then. Nothing is done at the commit.
+# - A freed block of a row or site is FREE at once. As long as its home stream's recording uses it,
+#   its hazard has the epoch of that recording, which a commit changes. So a commit does nothing to
+#   these blocks.
 # - Rows begin again with each batch; but the rest of a batch that a commit ended early continues.
 # - A batch of few operations has few entries: a program that allocates without using the memory in
 #   operations receives the last entry again, or blocks from the bins. So do all allocations of a
@@ -69,8 +71,8 @@ cdef void reserve(StreamState* stream, Block* block, int entry) noexcept
 cdef void begin_rows(StreamState* stream, Sites* sites, int position, bint resumes) noexcept
 # Drop the rows and the sites' blocks of a stream.
 cdef void drop_rows(StreamState* stream) noexcept
-# Do so for the streams that have begun no batch lately. Return whether there were any.
-cdef bint drop_unused_rows(const StreamState* asking) noexcept
+# Do so for the device's other streams that have begun no batch lately.
+cdef void drop_unused_rows(const StreamState* asking) noexcept
 # Return new sites, without any; NULL: there is no memory.
 cdef Sites* new_sites(StreamState* stream) noexcept
 cdef void free_sites(Sites* sites) noexcept

@@ -137,17 +137,14 @@ cdef void drop_rows(StreamState* stream) noexcept:
         sites = sites.next
 
 
-cdef bint drop_unused_rows(const StreamState* asking) noexcept:
+cdef void drop_unused_rows(const StreamState* asking) noexcept:
     cdef StreamState* stream = states[asking.ordinal]
-    cdef bint found = False
     while stream != NULL:
         if stream != asking and not stream.pending and stream.last_batch \
                 and last_batch - stream.last_batch > <unsigned long long>UNUSED:
             stream.last_batch = 0
             drop_rows(stream)
-            found = True
         stream = stream.next
-    return found
 
 
 cdef Sites* new_sites(StreamState* stream) noexcept:

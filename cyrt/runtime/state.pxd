@@ -79,7 +79,7 @@ cdef struct Block:
 
 # The blocks of a result that outlives its batch, see runtime/rows.
 cdef struct Site:
-    int position                # of the operation in the round
+    int position                # the position of its operation in the round
     unsigned int number         # unique
     int idle                    # number of batches in succession that the result did not outlive
     int count
@@ -141,8 +141,8 @@ cdef struct StreamState:
     bint has_exported_handle    # other libraries have its handle: it is never `idle`
     unsigned long long recording_epoch
     void* encoder           # its Recorder; NULL: none yet
-    int nodes               # of the batch that is recorded now; -1: no batches are recorded
-    int earlier             # of the batches that it continues
+    int nodes               # number of nodes that are recorded; -1: the stream records no batches
+    int earlier             # number of nodes of the batches that the recorded one continues
     int position            # plus `nodes`: the next operation's position in the round
     Site* site              # the first site that is not before it; NULL: no round is known
     Sites* sites            # of all rounds that are known

@@ -17,6 +17,14 @@ from hypothesis import strategies as st
 
 import cyrt
 
+from_seed = seed(int(os.environ.get("CYRT_TEST_SEED", "0")))
+examples = settings(
+    max_examples=int(os.environ.get("CYRT_TEST_EXAMPLES", "40")),
+    deadline=None,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
+
 # mix1 ... mix4: the last of their buffers becomes 3a + 5b + 7c + 11d + 1 of all of them, modulo
 # 2^32, so that what runs twice, not at all, or in another order shows. Buffers may overlap.
 HEAD = """
@@ -240,13 +248,8 @@ class Machine:
         self.encoder.close()
 
 
-@seed(int(os.environ.get("CYRT_TEST_SEED", "0")))
-@settings(
-    max_examples=int(os.environ.get("CYRT_TEST_EXAMPLES", "40")),
-    deadline=None,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-)
+@from_seed
+@examples
 @given(st.integers(1, 2), st.lists(operation, min_size=15, max_size=60))
 def test_random_program(kernels, encoders, program):
     machine = Machine(kernels, encoders)
@@ -299,13 +302,8 @@ all_streams = []  # a new one would else have the plans of one that has ended
 
 
 @pytest.mark.usefixtures("batched", "pooled")
-@seed(int(os.environ.get("CYRT_TEST_SEED", "0")))
-@settings(
-    max_examples=int(os.environ.get("CYRT_TEST_EXAMPLES", "40")),
-    deadline=None,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-)
+@from_seed
+@examples
 @given(
     st.integers(1, 2),
     st.lists(replayed, min_size=1, max_size=25),
