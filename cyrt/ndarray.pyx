@@ -22,10 +22,11 @@ from cyrt.runtime.memory cimport (
 from cyrt.runtime.pool cimport allocate
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state
-from cyrt.runtime.untracked cimport cyrt_allocate_object
+from cyrt.runtime.untracked cimport cyrt_allocate, cyrt_bear_untracked
 from cyrt.shape cimport multiply, refuse_size
 
 memories.array_type = <void*>Array
+cyrt_bear_untracked(<PyTypeObject*>Array)
 max_ndim = MAX_NDIM
 cdef tuple dtypes = DTYPES
 for _each in DTYPES:
@@ -37,8 +38,11 @@ for _each in DTYPES:
 
 cdef inline Array empty_array(int ndim):
     """Allocate an Array with room for shape and strides, and no memory yet."""
-    cdef Array x = <Array>cyrt_allocate_object(<PyTypeObject*>Array)
+    cdef Array x = <Array>cyrt_allocate(<PyTypeObject*>Array)
     CYRT_INITIALISE_REFERENCES(x)
+    x.block, x.heap = NULL, NULL
+    x.address, x.size = 0, 0
+    x.initialised, x.tracked = False, False
     x.ndim_ = ndim
     x.dims = x.room
     if ndim > INLINE:
@@ -50,7 +54,7 @@ cdef inline Array empty_array(int ndim):
     return x
 
 
-cdef Array new_array_on(StreamState* stream, int code, int ndim, const long long* dims):
+cdef Array unallocated(int code, int ndim, const long long* dims):
     cdef Array x = empty_array(ndim)
     cdef long long count = 1
     cdef bint empty = False
@@ -67,8 +71,18 @@ cdef Array new_array_on(StreamState* stream, int code, int ndim, const long long
     x.dense = True
     x.count = 0 if empty else count
     x.size = x.count * itemsizes[code]
+    return x
+
+
+cdef int give_memory(Array x, StreamState* stream) except -1:
     x.block = allocate(stream, x.size)
     x.address = x.block.address
+    return 0
+
+
+cdef Array new_array_on(StreamState* stream, int code, int ndim, const long long* dims):
+    cdef Array x = unallocated(code, ndim, dims)
+    give_memory(x, stream)
     return x
 
 

@@ -136,7 +136,26 @@ cdef int record_unary(StreamState* stream, int op, int dtype, Memory out, Memory
     memset(&params, 0, sizeof(params))      # it ends with padding
     params.inputs[0], params.out = a.address, out.address
     params.vectors = <unsigned int>(n >> entry.shift)
-    return replay_or_record(stream, entry, op, dtype, UNARY, uses, 2, &params, 16, n)
+    return record_aligned(stream, entry, call_key(op, dtype, UNARY, n), uses, 2, &params, n)
+
+
+cdef int record_binary(StreamState* stream, int op, int dtype, Memory out, Memory a,
+                       Block* a_block, Memory b, Block* b_block, long long n) except -1:
+    cdef Entry* entry = entry_of(stream.ordinal, op, dtype)
+    cdef Use[3] uses
+    cdef Aligned2 params
+    if n == 0:
+        return 0
+    uses[0].block, uses[0].access = a_block, READ
+    uses[1].block, uses[1].access = b_block, READ
+    uses[2].block, uses[2].access = live_block(out), overwriting(out)
+    if not takes_aligned(entry, n) or (a.address | b.address | out.address) & (WIDEST - 1) \
+            or not is_own(uses[0].block) or not is_own(uses[1].block) \
+            or not is_own(uses[2].block):
+        return record_unaligned(stream, entry, op, out, a, <PyObject*>b, n)
+    params.inputs[0], params.inputs[1], params.out = a.address, b.address, out.address
+    params.vectors, params.flags = <unsigned int>(n >> entry.shift), 0
+    return record_aligned(stream, entry, call_key(op, dtype, BINARY, n), uses, 3, &params, n)
 
 
 cdef int record_with_number(StreamState* stream, int op, int dtype, Memory out, Memory a,
@@ -162,8 +181,9 @@ cdef int record_with_number(StreamState* stream, int op, int dtype, Memory out, 
     params.inputs[left], params.inputs[not left], params.out = a.address, number[0], out.address
     params.vectors = <unsigned int>(n >> entry.shift)
     params.flags = ELEMENTWISE_VALUE if left else ELEMENTWISE_VALUE << 2
-    return replay_or_record(stream, entry, op, dtype, NUMBER_LEFT if left else NUMBER_RIGHT, uses,
-                            2, &params, 24, n)
+    return record_aligned(
+        stream, entry, call_key(op, dtype, NUMBER_LEFT if left else NUMBER_RIGHT, n), uses, 2,
+        &params, n)
 
 
 cdef int record_unaligned(StreamState* stream, const Entry* entry, int op, Memory out, Memory a,

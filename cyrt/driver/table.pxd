@@ -138,6 +138,9 @@ cdef enum:
 
 # Non-zero once a device returns its first error for every call.
 cdef unsigned char faulted[MAX_DEVICES]
+# Number of events so far that may concern operations which go a short way: see graph/replay_call.
+cdef unsigned long long disturbances
+cdef void disturb() noexcept nogil
 
 # Names the operations that were in flight on a device; graph/seam sets it.
 cdef str (*suspects)(int ordinal)

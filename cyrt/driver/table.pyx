@@ -80,9 +80,15 @@ def open_driver():
     process = READY
 
 
+cdef void disturb() noexcept nogil:
+    global disturbances
+    disturbances += 1
+
+
 cdef void note_fork() noexcept nogil:
     global process
     process = FORKED
+    disturb()
 
 
 def is_open():
@@ -95,6 +101,7 @@ def close():
     global process
     if process == READY:
         process = CLOSING
+        disturb()
 
 
 cdef int ensure_open() except -1:
@@ -211,6 +218,7 @@ cdef int fail(CUresult result, const char* call, int ordinal) except -1:
     if 0 <= ordinal < MAX_DEVICES:
         faulted[ordinal] = 1
         faults[ordinal] = error
+        disturb()
     raise error
 
 
@@ -228,6 +236,7 @@ def begin_reset(int ordinal):
     faults.setdefault(ordinal, errors.CudaError(
         "Device.reset", <int>CUDA_ERROR_CONTEXT_IS_DESTROYED, "CUDA_ERROR_CONTEXT_IS_DESTROYED"))
     faulted[ordinal] = 1
+    disturb()
 
 
 def forget_fault(int ordinal):

@@ -18,7 +18,7 @@ cdef extern from "pythread.h":
 
 from cyrt.driver.cuda cimport *
 from cyrt.driver.errors import CudaError
-from cyrt.driver.table cimport MAX_DEVICES, READY, check, cu, is_sticky, process
+from cyrt.driver.table cimport MAX_DEVICES, READY, check, cu, disturb, is_sticky, process
 from cyrt.graph cimport (
     chain, completion, direct, loss, plan as plans, plan_cache, policy as policies,
     recording as recordings, replay as replays,
@@ -333,6 +333,7 @@ cdef void keep_failure(Recorder self, unsigned int error, CUresult result,
         self.failure.error, self.failure.result, self.failure.call = error, result, call
         self.state.failed = True
         self.state.idle = False
+        disturb()
     elif error:
         poisons.release_error(error)
 

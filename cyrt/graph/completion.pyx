@@ -21,7 +21,7 @@ cdef extern from "unistd.h" nogil:
     int usleep(unsigned int)
 
 from cyrt.driver.cuda cimport *
-from cyrt.driver.table cimport READY, cu, process
+from cyrt.driver.table cimport READY, cu, disturb, process
 from cyrt.runtime.device cimport contexts, enter_quietly, leave_quietly
 from cyrt.runtime.state cimport StreamState
 
@@ -183,6 +183,7 @@ cdef void call(handler) noexcept:
     global handling
     cdef PyObject* result
     handling = PyThread_get_thread_ident()
+    disturb()
     for function in (handler, end_handler):
         result = PyObject_CallNoArgs(<PyObject*>function)
         if result == NULL:

@@ -12,7 +12,7 @@ cdef extern from "pythread.h":
 from cyrt import settings
 from cyrt.driver.frames import outside_line
 from cyrt.driver.cuda cimport *
-from cyrt.driver.table cimport READY, check, cu, faulted, process
+from cyrt.driver.table cimport READY, check, cu, disturbances, faulted, process
 from cyrt.graph cimport (
     direct as directly, hazards, policy as policies, recording as recordings, replay as replays,
 )
@@ -28,7 +28,7 @@ from cyrt.graph.loss cimport inherit
 from cyrt.graph.plan_cache cimport drop_unreachable
 from cyrt.graph.ranges cimport resolve
 from cyrt.graph.recording cimport COPY, EMPTY, KERNEL, TEMPLATE, Recording
-from cyrt.graph.replay_call cimport LAUNCH, is_quiet, replay_call
+from cyrt.graph.replay_call cimport LAUNCH, admit_calls, is_quiet, replay_launch
 from cyrt.graph.scope cimport Scope, innermost
 from cyrt.runtime.device cimport (
     contexts, current_ordinal, enter_quietly, leave_quietly, verify,
@@ -482,6 +482,10 @@ cdef int record(Recorder self, const Operation* operation, Use* uses, int num_us
             self.policy.expected != NULL and node < self.policy.max_ops
             and operation.function != self.policy.expected[node]):
         policies.note_operation(&self.policy, node, operation.function)
+        replays.refuse_calls(&self.replay)
+    if self.replay.script != NULL and (self.replay.next == NULL
+                                       or self.replay.disturbances != disturbances):
+        admit_calls(self)
     state.nodes = node + 1
     mark_pending(self)
     self.operations += 1
@@ -540,9 +544,9 @@ cdef int record_kernel(Recorder self, LoadedFunction function, const Geometry* g
     if key == LAUNCH:
         if flags or early != NULL or opaque or foreign is not None:
             key = 0
-        elif self.replay.played and replay_call(
-                <void*>self, key, <PyObject*>function, uses, num_uses, params,
-                function.layout.nbytes, geometry):
+        elif self.state.encoder == <void*>self and replay_launch(
+                self.state, <PyObject*>function, uses, num_uses, params, function.layout.nbytes,
+                geometry):
             return 0
     if self.direct and foreign is None and flags == 0:
         return launch_directly(self, function, geometry, params, uses, num_uses, opaque)

@@ -40,6 +40,11 @@ cdef struct Replay:
     bint verified           # each script is compared with a new recording of its operations
     Recording* script       # the script that is replayed; NULL: none is
     int played              # number of its nodes that were replayed; 0 without a script
+    # For replay_call: the next node, and the end of those that calls may replay; both are NULL, or
+    # equal, if none may. It holds as long as `table.disturbances` has that value.
+    Node* next
+    const Node* end
+    unsigned long long disturbances
     # If `verified`: a call was found to be the next node, and its operation is going to be compared
     # with that; an operation has differed.
     bint called, differs
@@ -113,6 +118,7 @@ cdef inline bint play(Replay* replay, StreamState* stream, const Operation* oper
     if operation.owner != NULL:
         Py_INCREF(<object>operation.owner)
     replay.played = index + 1
+    replay.next += replay.next != NULL
     return True
 
 # Begin to replay a script that begins with the operation, which is ordered. Return whether there
@@ -124,6 +130,15 @@ cdef bint begin(Replay* replay, StreamState* stream, const Operation* operation,
 cdef bint go_on(Replay* replay, StreamState* stream, const Operation* operation, const Use* uses,
                 int num_uses, size_t* bytes, unsigned long long* early_loads) noexcept
 cdef bint end_with_another(Replay* replay) noexcept
+# Let no call be replayed by its key, until that is found to be right.
+cdef inline void refuse_calls(Replay* replay) noexcept:
+    replay.next, replay.end = NULL, NULL
+
+# Replay another script from now on, or none (NULL).
+cdef inline void set_script(Replay* replay, Recording* script) noexcept:
+    replay.script = script
+    refuse_calls(replay)
+
 # Stop replaying, and return the recording of the operations that were replayed: `empty`, or the
 # script without memory for a copy. Set `joined` if there is no memory for their hazards: the next
 # operation then waits for all of them.

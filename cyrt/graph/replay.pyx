@@ -38,9 +38,9 @@ cdef bint begin(Replay* replay, StreamState* stream, const Operation* operation,
             script = script.next
     if found == NULL:
         return False
-    replay.script = found
+    set_script(replay, found)
     if not play(replay, stream, operation, uses, num_uses, True, bytes, early_loads):
-        replay.script = NULL
+        set_script(replay, NULL)
         return False
     found.busy = True
     return True
@@ -74,7 +74,7 @@ cdef void take_over(Replay* replay, Recording* script, Recording* other, int cou
         other.owners[i], script.owners[i] = script.owners[i], NULL
         other.nodes[i].key = script.nodes[i].key
     script.busy, other.busy = False, True
-    replay.script = other
+    set_script(replay, other)
 
 
 cdef bint go_on(Replay* replay, StreamState* stream, const Operation* operation, const Use* uses,
@@ -89,9 +89,9 @@ cdef bint go_on(Replay* replay, StreamState* stream, const Operation* operation,
         other = other.next
     if other == NULL:
         return False
-    replay.script = other
+    set_script(replay, other)
     if not play(replay, stream, operation, uses, num_uses, True, bytes, early_loads):
-        replay.script = script
+        set_script(replay, script)
         return False
     take_over(replay, script, other, count)
     return True
@@ -156,7 +156,8 @@ cdef Recording* stop(Replay* replay, const StreamState* stream, Recording* empty
         remove(replay, script)
         recordings.truncate(script, replay.played)
         script.repeats = False
-    replay.script, replay.played = NULL, 0
+    set_script(replay, NULL)
+    replay.played = 0
     for node in range(recording.num_nodes):
         if not note_uses(recording, node, stream.recording_epoch):
             joined[0] = True
@@ -166,7 +167,8 @@ cdef Recording* stop(Replay* replay, const StreamState* stream, Recording* empty
 cdef Recording* finish(Replay* replay) noexcept:
     cdef Recording* script = replay.script
     replay.operations += replay.played
-    replay.script, replay.played = NULL, 0
+    set_script(replay, NULL)
+    replay.played = 0
     script.repeats = False      # until the launch has shown it
     return script
 
@@ -279,6 +281,7 @@ cdef int verify(Replay* replay, StreamState* stream) except -1:
 
 
 cdef void forget(Replay* replay) noexcept:
-    replay.script, replay.last, replay.played, replay.count = NULL, NULL, 0, 0
+    set_script(replay, NULL)
+    replay.last, replay.played, replay.count = NULL, 0, 0
     recordings.destroy(replay.scripts)
     replay.scripts = NULL

@@ -8,19 +8,20 @@
 #   call gives all of the parameters and the geometry, and the kernel has no further attributes. 0:
 #   there is no key.
 # - Only what changes nothing but the recording is replayed here. Whatever else is the matter, the
-#   operation goes its whole way.
+#   operation goes its whole way, which opens the short one: no error, no other thread or stream
+#   comes first. Whoever changes that calls `disturb`, which closes it.
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from libc.string cimport memcpy
 
-from cyrt.driver.table cimport READY, faulted, process
+from cyrt.driver.table cimport READY, disturbances, faulted, process
 from cyrt.graph.commit cimport Recorder
 from cyrt.graph.completion cimport handling
 from cyrt.graph.hazards cimport begin_uses
-from cyrt.graph.recorder cimport mark_pending
+from cyrt.graph.policy cimport Policy
 from cyrt.graph.recording cimport Geometry, Node, Recording, Use, use_end
-from cyrt.graph.replay cimport Replay
+from cyrt.graph.replay cimport Replay, refuse_calls
 from cyrt.runtime.device cimport contexts
 from cyrt.runtime.module cimport LoadedFunction
 from cyrt.runtime.poison cimport poisoned
@@ -39,53 +40,85 @@ cdef inline bint is_quiet(Recorder self) noexcept:
         and process == READY and contexts[state.ordinal].epoch == state.epoch \
         and self.bytes < self.max_bytes
 
-cdef inline bint is_replaying(const StreamState* stream) noexcept:
-    return stream.encoder != NULL and (<Recorder>stream.encoder).replay.played != 0
+cdef inline void admit_calls(Recorder self) noexcept:
+    """Let calls be replayed by their keys, up to the operation that ends the batch."""
+    cdef Replay* replay = &self.replay
+    refuse_calls(replay)
+    if replay.script != NULL and not self.policy.trying and not handling and is_quiet(self):
+        replay.next = replay.script.nodes + replay.played
+        replay.end = replay.script.nodes + min(self.policy.complete - 1, replay.script.num_nodes)
+        replay.disturbances = disturbances
 
-cdef inline bint replay_call(void* encoder, unsigned long long key, PyObject* function,
-                             const Use* uses, int num_uses, const void* params, size_t nbytes,
-                             const Geometry* geometry) noexcept:
-    """Return whether the call is the next one of the script that the Recorder is replaying, and if
-    so store that, with the first `nbytes` of the parameters, and the geometry unless it is NULL."""
-    cdef StreamState* stream = (<Recorder>encoder).state
-    cdef Replay* replay = &(<Recorder>encoder).replay
-    cdef Recording* script = replay.script
-    cdef const Node* node
-    cdef Use* own
-    cdef Block* block
-    cdef int i, index = replay.played
-    if index + 1 >= (<Recorder>encoder).policy.complete or (<Recorder>encoder).policy.trying \
-            or index == script.num_nodes:
-        return False
-    node = &script.nodes[index]
-    if node.key != key or node.serial != (<LoadedFunction>function).serial \
-            or not is_quiet(<Recorder>encoder) \
-            or use_end(script, index) - node.first_use != num_uses or (
-                (<Recorder>encoder).policy.expected != NULL
-                and (<Recorder>encoder).policy.expected[index] != node.function):
-        return False
-    own = script.uses + node.first_use
+# Return the next node of the stream's script if it has the key, and may be replayed; else NULL.
+cdef inline Node* next_call(const StreamState* stream, unsigned long long key) noexcept:
+    cdef const Replay* replay
+    cdef const Policy* policy
+    if stream.encoder == NULL:
+        return NULL
+    replay = &(<Recorder>stream.encoder).replay
+    policy = &(<Recorder>stream.encoder).policy
+    if replay.next >= replay.end or replay.next.key != key \
+            or replay.disturbances != disturbances or (
+                policy.expected != NULL
+                and policy.expected[replay.played] != replay.next.function):
+        return NULL
+    return replay.next
+
+# Return that node's uses, and its parameters.
+cdef inline Use* uses_of(const StreamState* stream, const Node* node) noexcept:
+    return (<Recorder>stream.encoder).replay.script.uses + node.first_use
+cdef inline void* params_of(const StreamState* stream, const Node* node) noexcept:
+    return (<Recorder>stream.encoder).replay.script.blob + node.params
+
+# Return whether an operand has the block of a use, and only the stream itself has used that.
+cdef inline bint is_same_use(const Use* use, const Block* block,
+                             const StreamState* stream) noexcept:
+    return use.block == block and block.home == stream and block.num_readers == 0 \
+        and block.hazard.stream == stream
+
+# Replay the next node, with these uses. `function`: its LoadedFunction.
+cdef inline void replay_next(StreamState* stream, Use* uses, int num_uses,
+                             PyObject* function) noexcept:
+    cdef Replay* replay = &(<Recorder>stream.encoder).replay
+    cdef int i
     for i in range(num_uses):
-        block = uses[i].block
-        if own[i].block != block or own[i].access != uses[i].access or block.home != stream \
-                or block.num_readers or block.hazard.stream != stream:
-            return False
-        # The operation uses it, be the other blocks the same or not.
-        own[i].generation = block.generation
-        begin_uses(block, stream, &(<Recorder>encoder).bytes)
-    memcpy(script.blob + node.params, params, nbytes)
-    if geometry != NULL:
-        script.geometry[index] = geometry[0]
-    if replay.verified:             # it is recorded, and compared with the node
-        replay.called = True
-        return False
+        uses[i].generation = uses[i].block.generation
+        begin_uses(uses[i].block, stream, &(<Recorder>stream.encoder).bytes)
     Py_INCREF(<object>function)
-    script.owners[index] = function
-    replay.played = index + 1
-    (<Recorder>encoder).operations += 1
-    stream.nodes = index + 1
-    stream.pending = True
-    stream.idle = False
-    if handling:
-        mark_pending(<Recorder>encoder)
+    replay.script.owners[replay.played] = function
+    replay.next += 1
+    replay.played += 1
+    stream.nodes = replay.played
+    (<Recorder>stream.encoder).operations += 1
+
+# Return whether the call's operation has to be recorded, and compared with the next node, to which
+# the parameters have been copied.
+cdef inline bint is_verified(const StreamState* stream) noexcept:
+    cdef Replay* replay = &(<Recorder>stream.encoder).replay
+    replay.called = replay.verified
+    return replay.verified
+
+# Return whether a launch is the next node of the script, and if so replay that, with the first
+# `nbytes` of the parameters, and the geometry.
+cdef inline bint replay_launch(StreamState* stream, PyObject* function, const Use* uses,
+                               int num_uses, const void* params, size_t nbytes,
+                               const Geometry* geometry) noexcept:
+    cdef Node* node = next_call(stream, LAUNCH)
+    cdef Recording* script
+    cdef Use* own
+    cdef int i
+    if node == NULL or node.serial != (<LoadedFunction>function).serial:
+        return False
+    script = (<Recorder>stream.encoder).replay.script
+    own = uses_of(stream, node)
+    if use_end(script, (<Recorder>stream.encoder).replay.played) - node.first_use != num_uses:
+        return False
+    for i in range(num_uses):
+        if own[i].access != uses[i].access or not is_same_use(&own[i], uses[i].block, stream):
+            return False
+    memcpy(params_of(stream, node), params, nbytes)
+    script.geometry[(<Recorder>stream.encoder).replay.played] = geometry[0]
+    if is_verified(stream):
+        return False
+    replay_next(stream, own, num_uses, function)
     return True

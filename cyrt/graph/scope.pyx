@@ -5,6 +5,7 @@ from contextvars import ContextVar
 
 from cpython.contextvars cimport get_value
 
+from cyrt.driver.table cimport disturb
 from cyrt.graph.commit cimport Recorder
 from cyrt.runtime.stream_state cimport thread_number
 
@@ -30,6 +31,7 @@ cdef Scope open_scope(Recorder recorder, bint group):
     if group:
         recorder.groups_open += 1
         recorder.state.grouping = True
+        disturb()
     else:
         recorder.batches_open += 1
     return scope

@@ -15,14 +15,21 @@ from cyrt.dtypes import dtype as _dtype
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.builtin import catalogue
 from cyrt.builtin.elementwise cimport (
-    record_binary, record_elementwise, record_unary, record_with_number,
+    BINARY, NUMBER_LEFT, NUMBER_RIGHT, UNARY, Form, call_key, is_own, record_binary,
+    record_elementwise, record_unary, record_with_number,
 )
-from cyrt.builtin.entry cimport op_code
+from cyrt.builtin.elementwise_choice cimport ALIGNED
+from cyrt.builtin.entry cimport MAX_DTYPES, WIDEST, op_code, tables
 from cyrt.builtin.operand cimport Operand
+from cyrt.graph.recording cimport Node, Use
+from cyrt.graph.replay_call cimport (
+    is_same_use, is_verified, next_call, params_of, replay_next, uses_of,
+)
 from cyrt.kernels.vectorcall cimport PyVectorcall_NARGS, Vectorcall, offer_vectorcall
 from cyrt.operators import functions
 from cyrt.ndarray cimport (
-    Array, device_of, has_shape, itemsizes, new_array_on, overlaps, set_operand,
+    Array, device_of, give_memory, has_memory, has_shape, itemsizes, new_array_on, overlaps,
+    set_operand, unallocated,
 )
 from cyrt.ops.copy cimport assign_array, cast, check_device, fill
 from cyrt.ops.elementwise_broadcast cimport (
@@ -32,8 +39,10 @@ from cyrt.ops.promotion cimport (
     BOOL, FLOAT32, NUM_DTYPES, is_number, kinds, python_number, promote, promote_number,
     put_number, same_kind,
 )
-from cyrt.runtime.memory cimport live_block
-from cyrt.runtime.state cimport Block, StreamState
+from cyrt.runtime.memory cimport Memory, block_of, live_block, overwriting
+from cyrt.runtime.module cimport LoadedFunction
+from cyrt.runtime.pool cimport allocate_next, is_next
+from cyrt.runtime.state cimport OVERWRITE, Block, StreamState
 from cyrt.runtime.stream cimport current_state
 
 cdef int WHERE = op_code("where")
@@ -81,6 +90,84 @@ cdef int refuse_operand(str name, object value) except -1:
                     f"{type(value).__module__}.{type(value).__name__}{advice}")
 
 
+cdef inline Node* next_aligned(StreamState* stream, int op, Form form, Array x) noexcept:
+    """Return the next node of the stream's script if it is such a call on aligned operands, the
+    first one included; else NULL."""
+    cdef Node* node = next_call(stream, call_key(op, x.code, form, x.count))
+    if node == NULL or node.serial != (<LoadedFunction>aligned_kernel(stream, op, x)).serial \
+            or not is_same_operand(uses_of(stream, node), x, stream):
+        return NULL
+    return node
+
+
+cdef inline PyObject* aligned_kernel(StreamState* stream, int op, Array x) noexcept:
+    """Return the kernel of calls on aligned operands, which is loaded."""
+    return tables[stream.ordinal][op * MAX_DTYPES + x.code].functions[<int>ALIGNED]
+
+
+cdef inline bint is_same_operand(const Use* use, Memory operand, StreamState* stream) noexcept:
+    cdef const Block* block = block_of(operand)
+    return is_same_use(use, block, stream) and is_own(block) \
+        and operand.address & (WIDEST - 1) == 0
+
+
+cdef inline bint is_same_result(const Use* use, Array out, StreamState* stream) noexcept:
+    """Return whether the result is that of the use, or would get its memory."""
+    if has_memory(out):
+        return use.access == overwriting(out) and is_same_operand(use, out, stream)
+    return use.access == OVERWRITE and is_same_use(use, use.block, stream) and is_own(use.block) \
+        and is_next(stream, use.block, out.size)
+
+
+cdef inline bint replay_aligned(StreamState* stream, int op, Array x, Array out, Use* uses,
+                                int inputs) noexcept:
+    """Replay the call, whose uses, addresses of inputs and numbers are those of the next node."""
+    cdef Block* block = uses[inputs].block
+    if is_verified(stream):
+        return False
+    if not has_memory(out):
+        allocate_next(stream, block, out.size)
+        out.block, out.address = block, block.address
+    replay_next(stream, uses, inputs + 1, aligned_kernel(stream, op, x))
+    return True
+
+
+cdef inline bint replay_binary(StreamState* stream, int op, Array x, Array y, Array out) noexcept:
+    """Replay a call on dense arrays of one shape and type, if it is the next one of a script.
+    Where the result `out` has no memory, it gets some."""
+    cdef Node* node = next_aligned(stream, op, BINARY, x)
+    cdef unsigned long long* words
+    cdef Use* uses
+    if node == NULL:
+        return False
+    uses = uses_of(stream, node)
+    if not is_same_operand(&uses[1], y, stream) or not is_same_result(&uses[2], out, stream):
+        return False
+    words = <unsigned long long*>params_of(stream, node)
+    words[0], words[1] = x.address, y.address
+    words[2] = out.address if has_memory(out) else uses[2].block.address
+    return replay_aligned(stream, op, x, out, uses, 2)
+
+
+cdef bint replay_single(StreamState* stream, int op, Form form, Array x,
+                        unsigned long long number, Array out) noexcept:
+    """Do so for a call on one array, and a number unless it is UNARY."""
+    cdef Node* node = next_aligned(stream, op, form, x)
+    cdef unsigned long long* words
+    cdef Use* uses
+    if node == NULL:
+        return False
+    uses = uses_of(stream, node)
+    if not is_same_result(&uses[1], out, stream):
+        return False
+    words = <unsigned long long*>params_of(stream, node)
+    words[form == NUMBER_LEFT] = x.address
+    if form != UNARY:
+        words[form == NUMBER_RIGHT] = number
+    words[1 if form == UNARY else 2] = out.address if has_memory(out) else uses[1].block.address
+    return replay_aligned(stream, op, x, out, uses, 1)
+
+
 cdef Array unary(int op, Array x, Array out):
     cdef StreamState* stream
     cdef Array target
@@ -92,7 +179,10 @@ cdef Array unary(int op, Array x, Array out):
         return record_broadcast(op, code, outputs[op][code], 1, &operand, &code, out)
     block = live_block(x)
     stream = current_state(block.ordinal)
-    target = new_array_on(stream, outputs[op][code], x.ndim_, x.dims)
+    target = unallocated(outputs[op][code], x.ndim_, x.dims)
+    if replay_single(stream, op, UNARY, x, 0, target):
+        return target
+    give_memory(target, stream)
     record_unary(stream, op, code, target, x, block, x.count)
     return target
 
@@ -145,7 +235,12 @@ cdef Array apply_to_number(int op, Array x, object number, bint left, Array out)
     cdef Operand[3] raw
     put_number(x.code, number, value)
     if out is None:
-        out = new_array_on(stream, outputs[op][x.code], x.ndim_, x.dims)
+        out = unallocated(outputs[op][x.code], x.ndim_, x.dims)
+    if x.dense and replay_single(stream, op, NUMBER_LEFT if left else NUMBER_RIGHT, x, value[0],
+                                 out):
+        return out
+    if not has_memory(out):
+        give_memory(out, stream)
     if x.dense:
         record_with_number(stream, op, x.code, out, x, block, value, left, x.count)
     else:
@@ -184,16 +279,17 @@ cdef Array of_arrays(int op, Array x, Array y, Array out):
             return record_pair(op, x, y, out)
         return None
     x_block = live_block(x)
+    stream = current_state(x_block.ordinal)
+    target = unallocated(result, x.ndim_, x.dims) if out is None else out
+    if x.dense and y.dense and replay_binary(stream, op, x, y, target):
+        return target
     y_block = live_block(y)
     if y_block.ordinal != x_block.ordinal:
         refuse_devices(op, 1, y_block.ordinal, x_block.ordinal)
-    stream = current_state(x_block.ordinal)
     if out is None:
-        target = new_array_on(stream, result, x.ndim_, x.dims)
-    else:
-        target = out
-        if device_of(out) != x_block.ordinal:
-            check_out(catalogue.OPS[op], out, x.code, x.ndim_, x.dims, x_block.ordinal)
+        give_memory(target, stream)
+    elif device_of(out) != x_block.ordinal:
+        check_out(catalogue.OPS[op], out, x.code, x.ndim_, x.dims, x_block.ordinal)
     if x.dense and y.dense:
         record_binary(stream, op, x.code, target, x, x_block, y, y_block, x.count)
     else:

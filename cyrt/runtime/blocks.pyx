@@ -142,6 +142,8 @@ cdef bint put(Block* block) noexcept:
         return False
     block.state = FREE
     if is_reserved(block):
+        if block.hazard.epoch == 0 and bin.row.next == block.entry:
+            bin.row.next -= 1       # no operation has used it since it was allocated
         return True
     add_bit(&bin.free, block.slot)
     counts[block.ordinal][block.bin].out -= 1

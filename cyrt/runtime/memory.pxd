@@ -44,8 +44,9 @@ cdef class Buffer(Memory):
 
 cdef extern from *:
     """
-    /* Set the references of a new object to None, as Memory's tp_new does. */
+    /* Set the references of a new object to None, as Memory's tp_new does, and to no weak ones. */
     #define CYRT_INITIALISE_REFERENCES(memory) do { \
+            (memory)->__weakref__ = NULL; \
             Py_INCREF(Py_None); (memory)->base = (void*)Py_None; \
             Py_INCREF(Py_None); (memory)->owner = Py_None; \
         } while (0)

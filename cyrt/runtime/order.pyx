@@ -6,7 +6,7 @@ from libc.stdlib cimport free, malloc, realloc
 from posix.unistd cimport usleep
 
 from cyrt.driver.cuda cimport *
-from cyrt.driver.table cimport MAX_DEVICES, check, faulted
+from cyrt.driver.table cimport MAX_DEVICES, check, disturb, faulted
 from cyrt.runtime.device cimport contexts, enter_quietly, leave, leave_quietly, verify
 from cyrt.runtime.outside cimport is_outside
 from cyrt.runtime.pacing cimport has_spare_room, wait_for_room
@@ -162,6 +162,7 @@ cdef int order_undeclared(StreamState* stream) except -1:
     while other != NULL:
         other.behind = other != stream
         other = other.next
+    disturb()
     last_undeclared[stream.ordinal] = stream
     return 1
 

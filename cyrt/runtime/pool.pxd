@@ -21,12 +21,42 @@
 
 from cyrt.driver.cuda cimport CUdeviceptr
 from cyrt.runtime.blocks cimport Count, Slab, destroy_block, new_block
-from cyrt.runtime.reserve cimport out_of_memory
-from cyrt.runtime.state cimport Block, BlockKind, StreamState
+from cyrt.runtime.reserve cimport Pool, out_of_memory, pools
+from cyrt.runtime.rows cimport is_next_block
+from cyrt.runtime.state cimport FREE, LIVE, Block, BlockKind, StreamState
 
 # Return whether freed memory is kept for reuse (CYRT_POOL, CYRT_CHECK).
 cdef int pool_enabled() except -1
 cdef Block* allocate(StreamState* stream, size_t nbytes) except NULL
+
+# Store that an allocation of that many bytes has received the block.
+cdef inline void note_owner(Block* block, size_t nbytes) noexcept:
+    cdef Pool* pool = &pools[block.ordinal]
+    block.asked = nbytes
+    pool.in_use += nbytes
+    if pool.in_use > pool.peak:
+        pool.peak = pool.in_use
+
+# Do so for large blocks: see below.
+cdef bint is_lowest(const StreamState* stream, const Block* block, size_t nbytes) noexcept
+cdef void take_lowest(Block* block) noexcept
+
+# Return whether `allocate` would return the block, of which the stream is the home, and that no
+# other library uses.
+cdef inline bint is_next(StreamState* stream, const Block* block, size_t nbytes) noexcept:
+    if block.state != FREE or block.size < nbytes or block.holder != stream:
+        return False
+    return is_lowest(stream, block, nbytes) if block.slab == NULL else is_next_block(stream, block)
+
+# Allocate that block.
+cdef inline void allocate_next(StreamState* stream, Block* block, size_t nbytes) noexcept:
+    if block.slab == NULL:
+        take_lowest(block)
+    else:
+        stream.bins[block.bin].row.next += 1
+        block.state = LIVE
+    note_owner(block, nbytes)
+
 cdef void release(Block* block) noexcept
 # Release the block of a usual result: a small one that no other stream has used, and that its home
 # stream's recording uses. Return False, with nothing changed, if it is another one. The function

@@ -208,26 +208,39 @@ cdef Block* find_block(StreamState* stream, size_t size, size_t wanted, int bin)
     return allocate_when_short(stream, size, wanted, bin)
 
 
-cdef Block* any_block(StreamState* stream, size_t size, size_t wanted, int bin) except NULL:
-    """Return a block of the class, the stream's lowest free one if it has one."""
-    cdef Pool* pool = &pools[stream.ordinal]
-    cdef Block* block = lowest_free(&stream.bins[bin])
-    cdef Count* count
-    if block != NULL:
-        take(block)
-    else:
-        block = find_block(stream, size, wanted, bin)
-    count = &counts[stream.ordinal][block.bin]
+cdef void count_block(const Block* block) noexcept:
+    """Count a block that was taken out of its bin's set."""
+    cdef Pool* pool = &pools[block.ordinal]
+    cdef Count* count = &counts[block.ordinal][block.bin]
     count.out += 1
     count.most = max(count.most, count.out)
     if block.slab == NULL:
         pool.large_in_use += block.size
         pool.large_peak = max(pool.large_peak, pool.large_in_use)
+
+
+cdef Block* any_block(StreamState* stream, size_t size, size_t wanted, int bin) except NULL:
+    """Return a block of the class, the stream's lowest free one if it has one."""
+    cdef Block* block = lowest_free(&stream.bins[bin])
+    if block != NULL:
+        take(block)
+    else:
+        block = find_block(stream, size, wanted, bin)
+    count_block(block)
     return block
 
 
+cdef bint is_lowest(const StreamState* stream, const Block* block, size_t nbytes) noexcept:
+    cdef size_t size = 0
+    return size_class(nbytes, &size) == block.bin and lowest_free(&stream.bins[block.bin]) == block
+
+
+cdef void take_lowest(Block* block) noexcept:
+    take(block)
+    count_block(block)
+
+
 cdef Block* allocate(StreamState* stream, size_t nbytes) except NULL:
-    cdef Pool* pool = &pools[stream.ordinal]
     cdef size_t size = 0
     cdef int bin, entry = 0
     cdef Block* block = NULL
@@ -250,10 +263,7 @@ cdef Block* allocate(StreamState* stream, size_t nbytes) except NULL:
                 reserve(stream, block, entry)
         block.home = stream
         block.shared = False
-    block.asked = nbytes
-    pool.in_use += nbytes
-    if pool.in_use > pool.peak:
-        pool.peak = pool.in_use
+    note_owner(block, nbytes)
     return block
 
 

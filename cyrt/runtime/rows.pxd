@@ -13,9 +13,8 @@
 #   its hazard has the epoch of that recording, which a commit changes. So a commit does nothing to
 #   these blocks.
 # - Rows begin again with each batch; but the rest of a batch that a commit ended early continues.
-# - A batch of few operations has few entries: a program that allocates without using the memory in
-#   operations receives the last entry again, or blocks from the bins. So do all allocations of a
-#   stream that records no batches.
+# - The last entry is used again if its block is freed before an operation has used it. A batch of
+#   few operations has few entries: further allocations receive blocks from the bins.
 # - All of this is a preference: a batch that receives other blocks is right, and patched.
 # - Rows have at most ROW_BYTES of a stream, and sites OWN_BYTES of a device. A trim drops the rows
 #   of all streams, and an allocation that exceeds the pool's limit those of unused streams.
@@ -46,12 +45,8 @@ cdef Block* own_block(StreamState* stream, int bin) noexcept
 cdef inline Block* next_block(StreamState* stream, int bin, int* entry) noexcept:
     cdef Row* row = &stream.bins[bin].row
     cdef Block* block
-    if 0 < row.next <= row.count:
-        block = row.blocks[row.next - 1]
-        if block != NULL and block.state == FREE and block.hazard.epoch == 0:
-            return block            # no operation has used it since it was allocated
     entry[0] = row.next
-    if row.next >= PER_OPERATION * (stream.earlier + stream.nodes + 1):
+    if row.next >= row.count and row.next >= PER_OPERATION * (stream.earlier + stream.nodes + 1):
         return NULL
     row.next += 1
     if has_site(stream):
@@ -63,6 +58,14 @@ cdef inline Block* next_block(StreamState* stream, int bin, int* entry) noexcept
         return NULL
     block.hazard.epoch = 0
     return block
+
+# Return whether that is the given block.
+cdef inline bint is_next_block(StreamState* stream, const Block* block) noexcept:
+    if not is_available(stream, block) or block.holder != stream:
+        return False
+    if has_site(stream):
+        return own_block(stream, block.bin) == block
+    return block.entry == stream.bins[block.bin].row.next + 1
 
 # Add the block that the allocation received instead to the row or site.
 cdef void reserve(StreamState* stream, Block* block, int entry) noexcept

@@ -21,13 +21,15 @@ from cyrt.runtime.waiting cimport query_stream, wait, wait_state
 
 cdef extern from *:
     """
-    /* The current stream of each thread on each device, borrowed from its ThreadStreams. */
-    static _Thread_local void* cyrt_current_stream[64];
-    static inline void* cyrt_get_stream(int ordinal) { return cyrt_current_stream[ordinal]; }
-    static inline void cyrt_set_stream(int ordinal, void* s) { cyrt_current_stream[ordinal] = s; }
+    /* The current streams of the thread: `borrowed` of its ThreadStreams. This kind of thread-local
+     * memory is reached without a call; there is little of it, but a pointer has room. */
+    static _Thread_local void** cyrt_current_streams __attribute__((tls_model("initial-exec")));
+    static inline void* cyrt_get_stream(int ordinal) {
+        return cyrt_current_streams == NULL ? NULL : cyrt_current_streams[ordinal];
+    }
     """
+    void** cyrt_current_streams
     void* cyrt_get_stream(int ordinal) noexcept nogil
-    void cyrt_set_stream(int ordinal, void* stream) noexcept nogil
 
 cdef enum:
     MOST_BUSY = 32          # dropped Streams with work in flight; then a new Stream waits for one
@@ -35,26 +37,29 @@ cdef enum:
 _threads = threading.local()
 
 
-@no_gc_clear        # the pointers are cleared before the Streams end, in __dealloc__
+@no_gc_clear        # the Streams end after `__dealloc__`
 cdef class ThreadStreams:
-    """The owner of the streams that the C thread-local pointers borrow; it ends with its thread."""
+    """The current streams of a thread, with which it ends."""
     cdef list current           # the current Stream for each ordinal
+    cdef void* borrowed[MAX_DEVICES]    # the same, without references
     cdef list blocks            # the open `with` blocks: (Stream, ordinal, Stream to restore)
 
     def __cinit__(self):
+        global cyrt_current_streams
         self.current = [None] * MAX_DEVICES
         self.blocks = []
+        cyrt_current_streams = self.borrowed
 
     cdef set(self, int ordinal, Stream stream):
         # The list may drop the last reference to a Stream, whose end launches what it recorded:
         # finalizers run then, and must not find it as the current stream any more.
-        cyrt_set_stream(ordinal, NULL if stream is None else <void*>stream)
+        self.borrowed[ordinal] = NULL if stream is None else <void*>stream
         self.current[ordinal] = stream
 
     def __dealloc__(self):
-        cdef int ordinal
-        for ordinal in range(MAX_DEVICES):
-            cyrt_set_stream(ordinal, NULL)
+        global cyrt_current_streams
+        if cyrt_current_streams == self.borrowed:
+            cyrt_current_streams = NULL
 
 
 cdef ThreadStreams thread_streams():

@@ -4,6 +4,7 @@
 from cpython.exc cimport PyErr_CheckSignals
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
+from cyrt.driver.table cimport disturb
 from cyrt.runtime.device cimport verify
 from cyrt.runtime.state cimport StreamState
 
@@ -100,6 +101,7 @@ cdef void request_priority() noexcept:
     global priority_thread, priority_begun
     if priority_thread == 0:
         priority_thread = PyThread_get_thread_ident()
+        disturb()
         priority_begun = now()
 
 

@@ -15,19 +15,21 @@ cdef extern from *:
     /* The first word after the header of a free object points to the next free object. */
     static struct { PyObject* first; int count; } cyrt_places[CYRT_SIZES];
 
-    static PyObject* cyrt_new_untracked(PyTypeObject* type, Py_ssize_t items) {
-        size_t size = type->tp_basicsize, words = size / sizeof(void*);
+    /* Return a new object of such a class, the fields of which have no values yet. */
+    static inline PyObject* cyrt_allocate(PyTypeObject* type) {
+        size_t words = type->tp_basicsize / sizeof(void*);
         PyObject* self = words < CYRT_SIZES ? cyrt_places[words].first : NULL;
-        if (self != NULL) {
-            cyrt_places[words].first = *(PyObject**)(self + 1);
-            --cyrt_places[words].count;
-            Py_SET_REFCNT(self, 1);
-            Py_SET_TYPE(self, type);
-        } else {
-            self = PyObject_GC_New(PyObject, type);
-            if (self == NULL) return NULL;
-        }
-        memset(self + 1, 0, size - sizeof(PyObject));
+        if (self == NULL) return PyObject_GC_New(PyObject, type);
+        cyrt_places[words].first = *(PyObject**)(self + 1);
+        --cyrt_places[words].count;
+        Py_SET_REFCNT(self, 1);
+        Py_SET_TYPE(self, type);
+        return self;
+    }
+
+    static PyObject* cyrt_new_untracked(PyTypeObject* type, Py_ssize_t items) {
+        PyObject* self = cyrt_allocate(type);
+        if (self != NULL) memset(self + 1, 0, type->tp_basicsize - sizeof(PyObject));
         return self;
     }
 
@@ -43,11 +45,6 @@ cdef extern from *:
         }
     }
 
-    /* Return a new object of such a class, without the initialisation of its fields. */
-    static inline PyObject* cyrt_allocate_object(PyTypeObject* type) {
-        return type->tp_alloc(type, 0);
-    }
-
     /* Return whether a weak reference refers to an object of a class that supports them. */
     static inline int cyrt_has_weak_references(PyObject* self) {
         return *(PyObject**)((char*)self + Py_TYPE(self)->tp_weaklistoffset) != NULL;
@@ -58,9 +55,10 @@ cdef extern from *:
         type->tp_free = cyrt_free_untracked;
     }
     """
-    # Set the allocator of a class, and of the classes that later modules derive from it.
+    # Set the allocator of a class, and of the classes that are derived from it later.
     void cyrt_bear_untracked(PyTypeObject* type)
-    object cyrt_allocate_object(PyTypeObject* type)
+    # Return a new object of a class that this module has passed to that function.
+    object cyrt_allocate(PyTypeObject* type)
     bint cyrt_has_weak_references(PyObject* self) noexcept
 
 cdef extern from "Python.h":
