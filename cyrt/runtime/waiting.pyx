@@ -37,12 +37,18 @@ cdef extern from *:
 
 cdef double SPIN = 0.002        # seconds of polling before a wait begins to sleep
 cdef double SLICE = 0.02        # seconds between checks for signals
+# After a yield that took long waits sleep at once for a while: other threads need the processors,
+# and a thread that has slept gets a processor sooner than one that has yielded.
+cdef double LONG_YIELD = 0.0005     # seconds
+cdef double CROWDED = 0.1           # seconds
+cdef double crowded_until
 cdef const char* AWAITED = b"the host waits for results"
 
 
 cdef CUresult poll(Query query, void* handle, double* begin) noexcept:
     cdef CUresult result = CUDA_ERROR_NOT_READY
-    cdef double now, end
+    cdef double now, end, asked
+    global crowded_until
     release_priority()
     with nogil:
         now = cyrt_now()
@@ -53,11 +59,14 @@ cdef CUresult poll(Query query, void* handle, double* begin) noexcept:
             result = query(handle)
             if result != CUDA_ERROR_NOT_READY:
                 break
-            now = cyrt_now()
-            if now - begin[0] > SPIN:
+            asked = now = cyrt_now()
+            if now - begin[0] > SPIN or now < crowded_until:
                 cyrt_nap(50_000)
             else:
                 cyrt_yield()
+                now = cyrt_now()
+                if now - asked > LONG_YIELD:
+                    crowded_until = now + CROWDED
     return result
 
 
