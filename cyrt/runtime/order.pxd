@@ -15,8 +15,9 @@
 #   the block has this stream as its `home` or as a reader, so operations of others that conflict
 #   with the copy wait for the end of the turn, as do the reuse of the memory and a trim. Reads
 #   beside a copy to the host do not, except those of outside memory.
-# - The turn may begin while the copy still waits for the device. It ends for each check of signals,
-#   and now and then to let others pass: the device may wait for something that they do.
+# - The turn may begin while the copy still waits for the device. It ends for each check of signals.
+#   After longer and longer times, all who wait for turns go first, for at most the same time: the
+#   device may wait for something that they do.
 
 from cyrt.driver.cuda cimport CUresult
 from cyrt.driver.table cimport MAX_DEVICES

@@ -3,7 +3,6 @@
 
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdlib cimport free, malloc, realloc
-from posix.unistd cimport usleep
 
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport MAX_DEVICES, check, disturb, faulted
@@ -17,13 +16,13 @@ from cyrt.runtime.stream_state cimport (
 )
 from cyrt.runtime.waiting cimport is_done, poll, query_stream
 from cyrt.runtime.submission cimport (
-    end_submission, priority_thread, release_priority, request_priority, try_submission,
-    wait_for_submission, wait_for_turn, yield_to_priority_thread,
+    end_submission, join_passage, let_pass, passages, priority_thread, release_priority,
+    request_priority, try_submission, wait_for_submission, wait_for_turn, yield_to_priority_thread,
 )
 
 cdef enum:
-    FIRST_HOLD = 2          # polls, of 20 ms, for which a waiting copy first holds its block
-    PASSAGE = 1000          # microseconds for which it then lets other operations pass
+    POLL = 20_000_000       # nanoseconds of a poll
+    FIRST_HOLD = 2          # polls for which a waiting copy first holds its block
 
 # The stream that used a device's outside memory last.
 cdef StreamState* last_outside[MAX_DEVICES]
@@ -409,9 +408,10 @@ cdef int begin_copy(StreamState* own, Block* block, Access access,
         PyErr_CheckSignals()
         polls += 1
         if polls == hold:           # the device may wait for what those do who wait for the block
-            with nogil:
-                usleep(PASSAGE)
+            let_pass(own, <long long>polls * POLL)
             polls, hold = 0, 2 * hold
+        elif passages:
+            join_passage(own)
 
 
 cdef void end_copy(StreamState* own, Block* block, Access access, unsigned int generation,

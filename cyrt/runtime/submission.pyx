@@ -20,6 +20,7 @@ cdef enum:
     PATIENCE = 50_000_000   # nanoseconds in which other threads go first
 
 cdef long long priority_begun       # when the thread that has priority got it
+cdef int waiters                    # number of threads that wait for a turn, or for its end
 
 
 cdef long long now() noexcept:
@@ -28,12 +29,16 @@ cdef long long now() noexcept:
     return time.tv_sec * 1_000_000_000 + time.tv_nsec
 
 
+cdef bint may_begin(const StreamState* stream) noexcept:
+    return not stream.submitting and not (
+        stream.waiting and stream.submitter == PyThread_get_thread_ident())
+
+
 cdef bint try_submission(StreamState* stream) noexcept:
-    cdef unsigned long thread = PyThread_get_thread_ident()
-    if stream.submitting or (stream.waiting and stream.submitter == thread):
+    if not may_begin(stream):
         return False
     stream.submitting = True
-    stream.submitter = thread
+    stream.submitter = PyThread_get_thread_ident()
     stream.submissions += 1
     stream.idle = False
     return True
@@ -43,13 +48,35 @@ cdef void end_submission(StreamState* stream) noexcept:
     stream.submitting = False
 
 
-cdef int sleep_briefly(StreamState* stream, unsigned int* naps) except -1:
+cdef int prepare_to_sleep(StreamState* stream, unsigned int* naps) except -1:
     verify(stream.ordinal, stream.epoch, b"cuGraphLaunch")      # raises after a fork or a reset
     naps[0] += 1
     if naps[0] % NAPS == 0:
         PyErr_CheckSignals()
+    return 0
+
+
+cdef int sleep_briefly(StreamState* stream, unsigned int* naps) except -1:
+    prepare_to_sleep(stream, naps)
     with nogil:
         usleep(NAP)
+    return 0
+
+
+cdef int sleep_as_waiter(StreamState* stream, unsigned int* naps, int turns) except -1:
+    """Sleep briefly; `turns`: 1 if the thread waits for its turn, 0 if for the end of another's.
+
+    It is counted until it has the GIL again, so that nobody overlooks it; while it runs a signal
+    handler, it is not, so that the handler does not wait for it.
+    """
+    global waiters
+    prepare_to_sleep(stream, naps)
+    stream.waiting += turns
+    waiters += 1
+    with nogil:
+        usleep(NAP)
+    stream.waiting -= turns
+    waiters -= 1
     return 0
 
 
@@ -63,17 +90,9 @@ cdef int refuse_own_turn(StreamState* stream) except -1:
 
 cdef int wait_for_turn(StreamState* stream) except -1:
     cdef unsigned int naps = 0
-    cdef unsigned long thread = PyThread_get_thread_ident()
-    cdef long long begun = now()
     refuse_own_turn(stream)
-    stream.waiting += 1
-    try:
-        while stream.submitting or (stream.waiting > 1 and stream.submitter == thread):
-            sleep_briefly(stream, &naps)
-            if now() - begun > PATIENCE and not stream.submitting:
-                stream.submitter = 0    # the other waiter may be this thread, in an outer call
-    finally:
-        stream.waiting -= 1
+    while not may_begin(stream):
+        sleep_as_waiter(stream, &naps, 1)
     return 0
 
 
@@ -82,6 +101,26 @@ cdef int wait_for_submission(StreamState* stream) except -1:
     cdef unsigned long long turn = stream.submissions
     refuse_own_turn(stream)
     while stream.submitting and stream.submissions == turn:
+        sleep_as_waiter(stream, &naps, 0)
+    return 0
+
+
+cdef int let_pass(StreamState* stream, long long most) except -1:
+    global passages
+    cdef unsigned int naps = 0
+    cdef long long begun = now()
+    passages += 1
+    try:
+        while waiters and now() - begun < most:
+            sleep_briefly(stream, &naps)
+    finally:
+        passages -= 1
+    return 0
+
+
+cdef int join_passage(StreamState* stream) except -1:
+    cdef unsigned int naps = 0
+    while waiters and passages:
         sleep_briefly(stream, &naps)
     return 0
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import threading
 import time
-from ctypes import c_size_t, c_uint, c_uint64, c_void_p
+from ctypes import c_size_t, c_ubyte, c_uint, c_uint64, c_void_p
 
 import numpy as np
 import pytest
@@ -422,6 +423,40 @@ def test_the_device_may_wait_for_a_thread_that_waits_for_the_memory(direction, g
         assert is_whole(x.numpy(), 8, 9)
 
 
+@asynchronous
+@pytest.mark.usefixtures("unchecked")
+def test_the_device_may_wait_for_a_thread_that_waits_for_several_copies(gate, replaced):
+    """They let it pass at the same time, whenever each of them began."""
+    threads = set()
+
+    def query(original, stream):
+        threads.add(threading.get_ident())
+        return original(stream)
+
+    x = ints(0, N)
+    gate.write(x, 4, N)
+    cyrt.commit()
+    replaced("cuStreamQuery", [c_void_p], query)
+    copies = []
+    for _ in range(3):
+        copies.append(Task(x.numpy))
+        while copies[-1].thread.ident not in threads:
+            time.sleep(0.001)
+        time.sleep(0.03)
+
+    def write():
+        cyrt.add(x, 1, out=x)
+        gate.open()
+
+    begun = time.monotonic()
+    Task(write).result()
+    seconds = time.monotonic() - begun
+    for copy in copies:
+        assert is_whole(copy.result(), 4, 5)
+    assert is_whole(x.numpy(), 5)
+    assert seconds < 15
+
+
 @pytest.mark.parametrize("chunks", [2, 4, 8])
 def test_copies_beside_threads_that_write(chunks):
     """All copies are whole, and come to an end though the memory is always in use."""
@@ -658,3 +693,69 @@ assert not errors
 """
     )
     assert done.returncode == 0, done.stderr
+
+
+class Calls:
+    """The driver calls that put a copy to the device on a stream, or order streams, as they come."""
+
+    def __init__(self, replaced):
+        self.made = []
+        for name, types, at in (
+            (*TO_DEVICE, 3),
+            ("cuEventRecord", [c_void_p, c_void_p], 1),
+            ("cuStreamWaitEvent", [c_void_p, c_void_p, c_uint], 0),
+        ):
+            replaced(name, types, self.noting(name, at))
+
+    def noting(self, name, at):
+        def call(original, *arguments):
+            event = arguments[1 - at] if name != TO_DEVICE[0] else None
+            self.made.append((name, arguments[at], event))
+            return original(*arguments)
+
+        return call
+
+    def last(self, name):
+        return max(i for i, call in enumerate(self.made) if call[0] == name)
+
+
+@pytest.mark.parametrize("whose", ["ours", "theirs"])
+def test_later_work_on_the_stream_comes_after_a_copy_to_the_device(whose, replaced, driver):
+    """The stream waits for the copy's own one. On another library's stream, an event after the wait
+    is what others wait for."""
+    handle = c_void_p()
+    assert driver.cuStreamCreate(ctypes.byref(handle), 1) == 0
+    stream = cyrt.Stream() if whose == "ours" else cyrt.Stream.wrap(handle.value)
+    x = ints(0, N)
+    calls = Calls(replaced)
+    x.copy_from(np.ones(N, np.int32), stream)
+    copy, wait = calls.last(TO_DEVICE[0]), calls.last("cuStreamWaitEvent")
+    assert copy < wait
+    own = calls.made[copy][1]
+    _, waiting, event = calls.made[wait]
+    assert waiting == stream.handle
+    assert ("cuEventRecord", own, event) in calls.made[copy:wait]
+    after = [call[1] for call in calls.made[wait:] if call[0] == "cuEventRecord"]
+    assert after == ([] if whose == "ours" else [stream.handle])
+    assert is_whole(x.numpy(), 1)
+    stream.synchronize()
+    del stream  # a wrapped handle is used until then
+    assert driver.cuStreamDestroy_v2(handle) == 0
+
+
+@pytest.mark.usefixtures("batched")
+def test_the_stream_is_captured_when_a_copy_to_the_device_ends(halt, driver):
+    """What is put on it then does not run, and cannot wait for what does."""
+    x, y = ints(0, N), ints(0, N)
+    address = y.__cuda_array_interface__["data"][0]
+    with cyrt.CommandEncoder() as encoder:
+        halted = halt()
+        copy = Task(x.copy_from, np.ones(N, np.int32), encoder.stream)
+        assert halted.reached.wait(30)
+        with encoder.capture(writes=[y]) as stream:
+            halted.go.set()
+            copy.result()
+            fill = c_uint64(address), c_ubyte(1), c_size_t(4 * N), c_void_p(stream.handle)
+            assert driver.cuMemsetD8Async(*fill) == 0
+    assert is_whole(x.numpy(), 1)
+    assert is_whole(y.numpy(), 0x01010101)
