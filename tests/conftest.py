@@ -8,13 +8,13 @@ import gc
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import textwrap
 
 import hypothesis
 import numpy as np
+import processes
 import pytest
 
 # A run draws the examples of the run before, so that it tells of a change and not of its luck;
@@ -138,20 +138,17 @@ def python():
     """Run a program in a fresh interpreter, which imports from `folders` too; returns the finished
     process."""
 
-    def run(program, *, timeout=60, folders=(), **environment):
+    def run(program, *, seconds=processes.SECONDS, folders=(), **environment):
         # The package may be installed in a folder that this variable names.
         before = os.environ.get("PYTHONPATH")
         path = [*map(str, folders), *([before] if before else [])]
         if path:
             environment["PYTHONPATH"] = os.pathsep.join(path)
         # -P: the installed package, not the source tree in the current folder.
-        return subprocess.run(
+        return processes.run(
             [sys.executable, "-P", "-c", textwrap.dedent(program)],
+            seconds=seconds,
             env={**os.environ, **environment},
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            check=False,
         )
 
     return run

@@ -31,6 +31,5 @@ def test_random_programs_otherwise(python, environment):
         print("done")
         """,
         **environment,
-        timeout=300,
     )
     assert done.stdout == "done\n", done.stdout + done.stderr

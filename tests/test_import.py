@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
+import processes
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -16,14 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 def run_in(folder, *arguments):
     """Run Python, which imports from this folder first."""
     environment = {name: v for name, v in os.environ.items() if name != "PYTHONSAFEPATH"}
-    return subprocess.run(
-        [sys.executable, "-B", *arguments],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return processes.run([sys.executable, "-B", *arguments], cwd=folder, env=environment)
 
 
 @pytest.mark.parametrize("arguments", [("-c", "import cyrt"), ("-m", "cyrt", "info")])

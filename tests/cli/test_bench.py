@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 from xml.etree import ElementTree
 
+import processes
 import pytest
 
 from cyrt import settings
@@ -37,7 +37,7 @@ def whole(tmp_path_factory):
     """A run of all cases of launches in a process of its own: its rows and its text."""
     file = tmp_path_factory.mktemp("bench") / "rows.json"
     arguments = [argument for name in LAUNCHES for argument in ("--case", name)]
-    done = subprocess.run(
+    done = processes.run(
         [
             sys.executable,
             "-P",
@@ -49,11 +49,7 @@ def whole(tmp_path_factory):
             "2",
             "--json",
             str(file),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
+        ]
     )
     assert done.returncode == 0, done.stderr
     return rows_of(file), done.stdout

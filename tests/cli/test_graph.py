@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import struct
-import subprocess
 import sys
 import textwrap
 import xml.etree.ElementTree as ET
 from types import SimpleNamespace
 
+import processes
 import pytest
 
 from cyrt.cli import graph_png
@@ -39,14 +39,10 @@ def graph(tmp_path):
 
     def run(script, *arguments, **environment):
         (tmp_path / "scripts" / "script.py").write_text(textwrap.dedent(script))
-        return subprocess.run(
+        return processes.run(
             [sys.executable, "-m", "cyrt", "graph", *arguments],
             cwd=tmp_path / "here",
             env={**os.environ, "CYRT_GRAPHS": "1", "CYRT_LAUNCH_BLOCKING": "0", **environment},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
         )
 
     return run
@@ -372,14 +368,10 @@ def test_an_output_that_nobody_reads(graph, tmp_path, ending, output, status, me
     program = f"import sys\nfrom working import work\nwork(1)\nprint('ran')\n{ending}\n"
     (tmp_path / "scripts" / "script.py").write_text(program)
     line = f"set -o pipefail; {sys.executable} -m cyrt graph {SCRIPT} -o out.svg {output}"
-    done = subprocess.run(
+    done = processes.run(
         ["bash", "-c", line],
         cwd=tmp_path / "here",
-        capture_output=True,
-        text=True,
-        timeout=120,
         env={**os.environ, "CYRT_GRAPHS": "1", "PYTHONUNBUFFERED": ""},
-        check=False,
     )
     assert done.returncode == (status or bool(ending))
     assert message in done.stderr
@@ -407,12 +399,6 @@ def test_a_forked_child_draws_nothing(graph):
 
 
 def test_other_commands_take_no_arguments_of_a_script(graph):
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "cyrt", "info", "--", "more"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = processes.run([sys.executable, "-P", "-m", "cyrt", "info", "--", "more"])
     assert done.returncode == 2
     assert "unrecognized arguments: more" in done.stderr

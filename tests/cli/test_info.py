@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from types import SimpleNamespace
 
+import processes
 import pytest
 
 from cyrt.builtin import loading
@@ -177,12 +177,8 @@ COMMANDS = [
 )
 def test_an_output_that_nobody_reads(command, output, unbuffered, status, message):
     line = f"set -o pipefail; {sys.executable} -P -m cyrt {' '.join(command)} {output}"
-    done = subprocess.run(
+    done = processes.run(
         ["bash", "-c", line],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
         env={**os.environ, "CYRT_DEVICE": "emulated", "PYTHONUNBUFFERED": unbuffered},
     )
     assert (done.returncode, done.stderr) == (status, message)
@@ -240,14 +236,10 @@ def test_a_missing_package_is_named(python):
     "command", [["bench", "--case", "chain"], ["bench", "--case", "chain", "--json", "rows.json"]]
 )
 def test_no_device(command, tmp_path):
-    done = subprocess.run(
+    done = processes.run(
         [sys.executable, "-P", "-m", "cyrt", *command],
         cwd=tmp_path,
         env={**os.environ, "CYRT_DEVICE": "cuda", "CUDA_VISIBLE_DEVICES": ""},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import blocks
+import processes
 import pytest
 from blocks import DOCS, ROOT, blocks_of
 
@@ -23,13 +23,9 @@ ALONE = [
 
 def run_page(page: Path, *line: object) -> None:
     """Run a page's blocks in a process of their own."""
-    done = subprocess.run(
+    done = processes.run(
         [sys.executable, "-P", blocks.__file__, page, *map(str, line)],
         env={**os.environ, "CYRT_GRAPHS": "1", "CYRT_LAUNCH_BLOCKING": "0", "CYRT_REPLAY": "1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
 

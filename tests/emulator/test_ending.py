@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
+import processes
 import pytest
 
 import cyrt
@@ -73,13 +73,7 @@ def run():
     library = Path(cyrt.__file__).parent / "emulator" / "libcyrt_emu.so"
 
     def run(ending):
-        return subprocess.run(
-            [sys.executable, "-P", "-c", PROGRAM + ending, library],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        return processes.run([sys.executable, "-P", "-c", PROGRAM + ending, library])
 
     return run
 

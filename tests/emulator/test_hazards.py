@@ -537,7 +537,7 @@ def run_cases(python, folder, cases, options=(), prelude=PRELUDE):
     path = folder / "cases.json"
     path.write_text(json.dumps([GROUPS, prelude, cases, options]))
     program = PROGRAM.replace("sys.argv[1]", repr(str(path)))
-    done = python(program, timeout=600, CYRT_CHECK="1")
+    done = python(program, seconds=600, CYRT_CHECK="1")
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -608,7 +608,7 @@ def test_an_order_that_another_block_hands_on(python):
         cyrt.current_encoder().add_kernel(kernel, 2, 64, (count, go, y), cooperative=True)
         print(y.numpy().sum())
         """,
-        timeout=600,
+        seconds=600,
         CYRT_CHECK="1",
     )
     assert done.stdout == "4032\n", done.stderr
@@ -683,7 +683,7 @@ def test_cub(python, tmp_path):
             module[f"k{{i}}"][2, 128](x, y)
             print(y.numpy().sum())
         """,
-        timeout=600,
+        seconds=600,
         CYRT_CHECK="1",
     )
     assert done.returncode == 0, done.stderr

@@ -5,11 +5,11 @@ from __future__ import annotations
 import importlib.util
 import re
 import struct
-import subprocess
 import sys
 import zlib
 from pathlib import Path
 
+import processes
 import pytest
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -31,14 +31,7 @@ OTHERS = {"with_cupy": ("cupy", "share their memory"), "with_torch": ("torch", "
 
 
 def run(name, folder, *arguments):
-    return subprocess.run(
-        [sys.executable, "-P", EXAMPLES / f"{name}.py", *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    return processes.run([sys.executable, "-P", EXAMPLES / f"{name}.py", *arguments], cwd=folder)
 
 
 def test_every_example_is_run():

@@ -592,7 +592,6 @@ def test_memory_of_one_stream_that_rests_on_another(python):
             with stream:
                 buffers = [cyrt.Buffer(4) for _ in range(50)]
                 assert len({repr(b) for b in buffers}) == 50, "a block was handed out twice"
-        """,
-        timeout=20,
+        """
     )
     assert done.returncode == 0, done.stderr

@@ -81,7 +81,7 @@ def test_memory_stays_flat(python, emulated, body, slack):
     }
     done = python(
         PROGRAM.replace("BODY", body.format(**numbers)),
-        timeout=3600,
+        seconds=3600,
         CYRT_GRAPH_CACHE_SIZE=str(kept),
     )
     assert done.returncode == 0, done.stderr

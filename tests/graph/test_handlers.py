@@ -513,7 +513,6 @@ def test_a_finalizer_commits_while_the_thread_starts(python):
                 break
             threading.Event().wait(0.01)
         assert sorted(called) == [1, 2], called
-        """,
-        timeout=60,
+        """
     )
     assert done.returncode == 0, done.stderr

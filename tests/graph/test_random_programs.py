@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 
 import numpy as np
+import processes
 import pytest
 from batch_log import logged
 from hypothesis import HealthCheck, given, seed, settings
@@ -339,7 +339,7 @@ def test_random_rounds(kernels, setting, encoders, program, edits, commit):
     ids=lambda s: "=".join(*s.items()),
 )
 def test_the_same_under(setting):
-    done = subprocess.run(
+    done = processes.run(
         [
             sys.executable,
             "-P",
@@ -352,10 +352,7 @@ def test_the_same_under(setting):
             "no:xdist",
             f"{__file__}::test_random_program",
         ],
+        seconds=3600 if "CYRT_TEST_EXAMPLES" in os.environ else 500,
         env={"CYRT_TEST_EXAMPLES": "10", **os.environ, **setting},
-        capture_output=True,
-        text=True,
-        timeout=3600 if "CYRT_TEST_EXAMPLES" in os.environ else 100,
-        check=False,
     )
     assert done.returncode == 0, done.stdout[-3000:]

@@ -7,10 +7,10 @@ devices and little memory.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
+import processes
 import pytest
 
 PROGRAMS = Path(__file__).parents[1] / "thread_programs.py"
@@ -22,7 +22,7 @@ def test_random_threads(kind, emulated):
     count = int(os.environ.get("CYRT_TEST_PROGRAMS", "20"))
     first = os.environ.get("CYRT_TEST_SEED", "0")
     devices = {"CYRT_EMULATED_DEVICES": "2"} if emulated and kind == "devices" else {}
-    done = subprocess.run(
+    done = processes.run(
         [
             sys.executable,
             "-X",
@@ -35,10 +35,7 @@ def test_random_threads(kind, emulated):
             "--count",
             str(count),
         ],
+        seconds=processes.SECONDS + 50 * count,
         env={**os.environ, **devices},
-        capture_output=True,
-        text=True,
-        timeout=120 + 10 * count,
-        check=False,
     )
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-6000:]

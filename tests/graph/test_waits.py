@@ -251,8 +251,7 @@ def test_programs_that_ran_before_do_not_unsettle_the_next(python):
                 settle(program, commit=True)
                 shares.append(settle(program, commit=True)[1])
         assert max(shares) <= 0.02, shares
-        """,
-        timeout=120,
+        """
     )
     assert done.returncode == 0, done.stderr
 
@@ -285,7 +284,6 @@ def test_a_program_settles_beside_an_idle_and_a_busy_stream(python):
                 share = settle(program, commit=True)[1]
         assert share <= 0.02, share
         """,
-        timeout=120,
         folders=[Path(__file__).resolve().parent.parent],
     )
     assert done.returncode == 0, done.stderr

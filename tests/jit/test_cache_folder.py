@@ -11,6 +11,7 @@ import time
 import warnings
 from pathlib import Path
 
+import processes
 import pytest
 from cache_entries import cached_kernels, entries, forged
 from kernel_sources import PTX, SAXPY
@@ -225,20 +226,17 @@ for i in range(10):
     assert b".entry saxpy" in image.code
 """
     workers = [
-        subprocess.Popen(
-            [sys.executable, "-P", "-W", "error", "-c", program], text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )
+        processes.start([sys.executable, "-P", "-W", "error", "-c", program], stdin=subprocess.PIPE)
         for _ in range(2)
-    ]  # fmt: skip
+    ]
     for worker in workers:
         worker.stdout.readline()
     for worker in workers:
         worker.stdin.write("\n")
         worker.stdin.flush()
     for worker in workers:
-        _, said = worker.communicate(timeout=60)
-        assert worker.returncode == 0, said
+        done = processes.finish(worker)
+        assert done.returncode == 0, done.stderr
     assert len(cached_kernels(folder)) == 10
     assert not list(folder.rglob("*.partial"))
 

@@ -376,8 +376,7 @@ def test_a_forked_child_is_refused_where_it_would_load(python):
             os._exit(2)
         forked.set()
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-    """,
-        timeout=30,
+    """
     )
     assert (done.returncode, done.stdout) == (0, "7\n"), done.stderr
 

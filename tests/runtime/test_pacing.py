@@ -93,7 +93,6 @@ def ends(python):
         program = "".join(textwrap.dedent(part) for part in parts)
         ended = python(
             program,
-            timeout=40,
             folders=[TESTS],
             CYRT_GRAPHS="0",
             CYRT_POOL="1",

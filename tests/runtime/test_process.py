@@ -101,7 +101,7 @@ def test_exit_with_work_in_flight(python):
 
 @pytest.mark.usefixtures("only_emulated")
 def test_exit_does_not_wait_for_ever(python):
-    done = python(SPIN + "forever[1, 1](flag)\n", CYRT_EXIT_TIMEOUT="0.5", timeout=30)
+    done = python(SPIN + "forever[1, 1](flag)\n", CYRT_EXIT_TIMEOUT="0.5")
     assert done.returncode == 0, done.stderr
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import importlib
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
+import processes
 import pytest
 
 SCRIPTS = Path(__file__).resolve().parent.parent.parent / "tools" / "benchmarks"
@@ -35,13 +35,7 @@ def test_every_script_is_run():
 @pytest.mark.parametrize("name", CASES)
 def test_results_are_checked(name, tmp_path):
     file = tmp_path / "rows.json"
-    done = subprocess.run(
-        [sys.executable, SCRIPTS / f"{name}.py", "--small", "--json", file],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    done = processes.run([sys.executable, SCRIPTS / f"{name}.py", "--small", "--json", file])
     assert done.returncode == 0, done.stderr
     rows = json.loads(file.read_text(encoding="utf-8"))
     assert CASES[name] in [(row["case"], row["what"]) for row in rows]
@@ -52,13 +46,8 @@ def test_results_are_checked(name, tmp_path):
 
 @pytest.mark.parametrize("name", CASES)
 def test_help(name):
-    done = subprocess.run(
-        [sys.executable, SCRIPTS / f"{name}.py", "--help"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        env={**os.environ, "COLUMNS": "100"},
+    done = processes.run(
+        [sys.executable, SCRIPTS / f"{name}.py", "--help"], env={**os.environ, "COLUMNS": "100"}
     )
     assert done.returncode == 0, done.stderr
     assert "--small" in done.stdout
