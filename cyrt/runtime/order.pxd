@@ -17,7 +17,7 @@
 #   beside a copy to the host do not, except those of outside memory.
 # - The turn may begin while the copy still waits for the device. It ends for each check of signals.
 #   After longer and longer times, all who wait for turns go first, for at most the same time: the
-#   device may wait for something that they do.
+#   device may wait for something that they do. So others soon come when several copies wait, too.
 
 from cyrt.driver.cuda cimport CUresult
 from cyrt.driver.table cimport MAX_DEVICES

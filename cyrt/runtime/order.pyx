@@ -16,8 +16,8 @@ from cyrt.runtime.stream_state cimport (
 )
 from cyrt.runtime.waiting cimport is_done, poll, query_stream
 from cyrt.runtime.submission cimport (
-    end_submission, join_passage, let_pass, passages, priority_thread, release_priority,
-    request_priority, try_submission, wait_for_submission, wait_for_turn, yield_to_priority_thread,
+    end_submission, let_pass, priority_thread, release_priority, request_priority, try_submission,
+    wait_for_submission, wait_for_turn, yield_to_priority_thread,
 )
 
 cdef enum:
@@ -410,8 +410,6 @@ cdef int begin_copy(StreamState* own, Block* block, Access access,
         if polls == hold:           # the device may wait for what those do who wait for the block
             let_pass(own, <long long>polls * POLL)
             polls, hold = 0, 2 * hold
-        elif passages:
-            join_passage(own)
 
 
 cdef void end_copy(StreamState* own, Block* block, Access access, unsigned int generation,

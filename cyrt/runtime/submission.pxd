@@ -21,11 +21,8 @@ cdef int wait_for_turn(StreamState* stream) except -1
 # Wait for the end of the current turn, if there is one. Ctrl-C ends the wait.
 cdef int wait_for_submission(StreamState* stream) except -1
 # A thread that has waited for the device in a turn lets others go first: it sleeps while any thread
-# waits for a turn or its end, for at most so many nanoseconds. Other threads that wait for the device
-# in turns join it, since an operation may need the end of several turns. Ctrl-C ends the sleep.
-cdef int passages           # number of threads that let others go first
+# waits for a turn or its end, for at most so many nanoseconds. Ctrl-C ends the sleep.
 cdef int let_pass(StreamState* stream, long long most) except -1
-cdef int join_passage(StreamState* stream) except -1
 # The thread that has priority; 0: none. It matters for fairness only. Wait for that thread, become
 # it, or stop being it.
 cdef unsigned long priority_thread

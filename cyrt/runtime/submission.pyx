@@ -106,21 +106,9 @@ cdef int wait_for_submission(StreamState* stream) except -1:
 
 
 cdef int let_pass(StreamState* stream, long long most) except -1:
-    global passages
     cdef unsigned int naps = 0
     cdef long long begun = now()
-    passages += 1
-    try:
-        while waiters and now() - begun < most:
-            sleep_briefly(stream, &naps)
-    finally:
-        passages -= 1
-    return 0
-
-
-cdef int join_passage(StreamState* stream) except -1:
-    cdef unsigned int naps = 0
-    while waiters and passages:
+    while waiters and now() - begun < most:
         sleep_briefly(stream, &naps)
     return 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import itertools
 import os
 import signal
@@ -16,7 +17,7 @@ from whole_rounds import Round
 
 import cyrt
 from cyrt.driver import table
-from cyrt.graph import template
+from cyrt.graph import commit, template
 from cyrt.ops.scatter import combine_by_key
 
 pytestmark = pytest.mark.usefixtures("batched")
@@ -299,6 +300,61 @@ def test_a_capture_raises_the_error_before_it_begins(failed):
     with raises(), round.encoder.capture():
         begun.append(True)
     assert not begun
+
+
+def test_the_end_of_the_encoder_tells_the_error(refuse, monkeypatch):
+    told = []
+    monkeypatch.setattr("sys.unraisablehook", lambda unraisable: told.append(unraisable.exc_value))
+    round = Round()
+    with round.stream:
+        round.run_to_end(but=1)
+        done = refuse(0)
+        round.run(1)  # raises nothing
+        assert done()
+        assert round.encoder.num_ops == 0
+        del round
+        gc.collect()
+        (error,) = told
+    assert "cuLaunchKernel failed: CUDA_ERROR_NOT_SUPPORTED" in str(error)
+
+
+class Sent(BaseException):
+    """What another thread sends to one."""
+
+
+def test_what_interrupts_the_commit_at_an_operations_end_on_another_thread(monkeypatch):
+    """The operation has happened, and its call returns before the exception is raised."""
+    left, steps, encoder = [1], [], cyrt.CommandEncoder(max_ops=4)
+
+    class Ranges:
+        def push_range(self, *arguments, **keywords):
+            if left and steps:
+                left.pop()
+                raise Sent
+
+        def pop_range(self, **keywords):
+            pass
+
+    def work():
+        try:
+            with encoder.stream:
+                for _ in range(100):
+                    steps.append("begun")
+                    cyrt.add(x, 1, out=x)
+                    steps.append("done")
+        except Sent:
+            steps.append("interrupted")
+
+    x = cyrt.zeros(16)
+    cyrt.synchronize()
+    monkeypatch.setattr(commit, "nvtx", Ranges())
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join(30)
+    assert not left
+    assert steps[-1] == "interrupted"
+    assert (x.numpy() == steps.count("begun")).all()
+    encoder.close()
 
 
 def test_the_exit_tells_the_error(python):

@@ -426,7 +426,7 @@ def test_the_device_may_wait_for_a_thread_that_waits_for_the_memory(direction, g
 @asynchronous
 @pytest.mark.usefixtures("unchecked")
 def test_the_device_may_wait_for_a_thread_that_waits_for_several_copies(gate, replaced):
-    """They let it pass at the same time, whenever each of them began."""
+    """Each lets others pass for as long as it has kept them waiting, so the times soon overlap."""
     threads = set()
 
     def query(original, stream):
@@ -696,7 +696,7 @@ assert not errors
 
 
 class Calls:
-    """The driver calls that put a copy to the device on a stream, or order streams, as they come."""
+    """The driver calls, as they come, that put a copy to the device or an order on a stream."""
 
     def __init__(self, replaced):
         self.made = []
