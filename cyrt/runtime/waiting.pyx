@@ -40,7 +40,7 @@ cdef double SLICE = 0.02        # seconds between checks for signals
 # After a yield that took long waits sleep at once for a while: other threads need the processors,
 # and a thread that has slept gets a processor sooner than one that has yielded.
 cdef double LONG_YIELD = 0.0005     # seconds
-cdef double CROWDED = 0.1           # seconds
+cdef double CROWDED = 8             # times as long as that yield
 cdef double crowded_until
 cdef const char* AWAITED = b"the host waits for results"
 
@@ -66,7 +66,7 @@ cdef CUresult poll(Query query, void* handle, double* begin) noexcept:
                 cyrt_yield()
                 now = cyrt_now()
                 if now - asked > LONG_YIELD:
-                    crowded_until = now + CROWDED
+                    crowded_until = now + CROWDED * (now - asked)
     return result
 
 

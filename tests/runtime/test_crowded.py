@@ -42,7 +42,7 @@ print(library.num_yields() - before, time.monotonic() - begun)
 
 
 def test_waits_do_not_yield_when_others_take_the_processor(python, tmp_path):
-    """Each yield takes 10 ms: after the first one nobody yields for 100 ms."""
+    """Each yield takes 10 ms: after the first one nobody yields for 80 ms."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         pytest.skip("needs a C compiler")

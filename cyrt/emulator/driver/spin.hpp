@@ -30,7 +30,8 @@ bool spin_until(Done done) {
         auto before = std::chrono::steady_clock::now();
         std::this_thread::yield();
         now = std::chrono::steady_clock::now();
-        if (now - before > 500us) crowded_until.store(now + 100ms, std::memory_order_relaxed);
+        if (now - before > 500us)
+            crowded_until.store(now + 8 * (now - before), std::memory_order_relaxed);
     } while (now < give_up);
     return done();
 }
