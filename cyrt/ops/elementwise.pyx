@@ -90,19 +90,18 @@ cdef int refuse_operand(str name, object value) except -1:
                     f"{type(value).__module__}.{type(value).__name__}{advice}")
 
 
-cdef inline Node* next_aligned(StreamState* stream, int op, Form form, Array x) noexcept:
+cdef inline Node* next_aligned(StreamState* stream, int op, Form form, Array x,
+                               PyObject** kernel) noexcept:
     """Return the next node of the stream's script if it is such a call on aligned operands, the
-    first one included; else NULL."""
+    first one included, and set the kernel; else NULL."""
     cdef Node* node = next_call(stream, call_key(op, x.code, form, x.count))
-    if node == NULL or node.serial != (<LoadedFunction>aligned_kernel(stream, op, x)).serial \
+    if node == NULL:
+        return NULL
+    kernel[0] = tables[stream.ordinal][op * MAX_DTYPES + x.code].functions[<int>ALIGNED]
+    if node.serial != (<LoadedFunction>kernel[0]).serial \
             or not is_same_operand(uses_of(stream, node), x, stream):
         return NULL
     return node
-
-
-cdef inline PyObject* aligned_kernel(StreamState* stream, int op, Array x) noexcept:
-    """Return the kernel of calls on aligned operands, which is loaded."""
-    return tables[stream.ordinal][op * MAX_DTYPES + x.code].functions[<int>ALIGNED]
 
 
 cdef inline bint is_same_operand(const Use* use, Memory operand, StreamState* stream) noexcept:
@@ -119,7 +118,7 @@ cdef inline bint is_same_result(const Use* use, Array out, StreamState* stream) 
         and is_next(stream, use.block, out.size)
 
 
-cdef inline bint replay_aligned(StreamState* stream, int op, Array x, Array out, Use* uses,
+cdef inline bint replay_aligned(StreamState* stream, PyObject* kernel, Array out, Use* uses,
                                 int inputs) noexcept:
     """Replay the call, whose uses, addresses of inputs and numbers are those of the next node."""
     cdef Block* block = uses[inputs].block
@@ -128,14 +127,15 @@ cdef inline bint replay_aligned(StreamState* stream, int op, Array x, Array out,
     if not has_memory(out):
         allocate_next(stream, block, out.size)
         out.block, out.address = block, block.address
-    replay_next(stream, uses, inputs + 1, aligned_kernel(stream, op, x))
+    replay_next(stream, uses, inputs + 1, kernel)
     return True
 
 
 cdef inline bint replay_binary(StreamState* stream, int op, Array x, Array y, Array out) noexcept:
     """Replay a call on dense arrays of one shape and type, if it is the next one of a script.
     Where the result `out` has no memory, it gets some."""
-    cdef Node* node = next_aligned(stream, op, BINARY, x)
+    cdef PyObject* kernel
+    cdef Node* node = next_aligned(stream, op, BINARY, x, &kernel)
     cdef unsigned long long* words
     cdef Use* uses
     if node == NULL:
@@ -146,13 +146,14 @@ cdef inline bint replay_binary(StreamState* stream, int op, Array x, Array y, Ar
     words = <unsigned long long*>params_of(stream, node)
     words[0], words[1] = x.address, y.address
     words[2] = out.address if has_memory(out) else uses[2].block.address
-    return replay_aligned(stream, op, x, out, uses, 2)
+    return replay_aligned(stream, kernel, out, uses, 2)
 
 
 cdef bint replay_single(StreamState* stream, int op, Form form, Array x,
                         unsigned long long number, Array out) noexcept:
     """Do so for a call on one array, and a number unless it is UNARY."""
-    cdef Node* node = next_aligned(stream, op, form, x)
+    cdef PyObject* kernel
+    cdef Node* node = next_aligned(stream, op, form, x, &kernel)
     cdef unsigned long long* words
     cdef Use* uses
     if node == NULL:
@@ -165,7 +166,7 @@ cdef bint replay_single(StreamState* stream, int op, Form form, Array x,
     if form != UNARY:
         words[form == NUMBER_RIGHT] = number
     words[1 if form == UNARY else 2] = out.address if has_memory(out) else uses[1].block.address
-    return replay_aligned(stream, op, x, out, uses, 1)
+    return replay_aligned(stream, kernel, out, uses, 1)
 
 
 cdef Array unary(int op, Array x, Array out):
@@ -312,6 +313,9 @@ cdef object binary(int op, object a, object b, Array out):
             if result is not None:
                 return result
             code = promote(x.code, (<Array>b).code)
+        elif PyFloat_CheckExact(b) and kinds[x.code] == c"f" and op != POW \
+                and takes_number(op, x, x.code, out):
+            return apply_to_number(op, x, b, False, out)
         elif is_number(b):
             code = x.code
             if op == POW:

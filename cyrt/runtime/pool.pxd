@@ -20,7 +20,11 @@
 #   given back to the driver.
 
 from cyrt.driver.cuda cimport CUdeviceptr
+from cyrt.driver.table cimport READY, process
 from cyrt.runtime.blocks cimport Count, Slab, destroy_block, new_block
+from cyrt.runtime.device cimport contexts
+from cyrt.runtime.freed cimport hold_until_commit
+from cyrt.runtime.poison cimport poisoned
 from cyrt.runtime.reserve cimport Pool, out_of_memory, pools
 from cyrt.runtime.rows cimport is_next_block
 from cyrt.runtime.state cimport FREE, LIVE, Block, BlockKind, StreamState
@@ -61,4 +65,14 @@ cdef void release(Block* block) noexcept
 # Release the block of a usual result: a small one that no other stream has used, and that its home
 # stream's recording uses. Return False, with nothing changed, if it is another one. The function
 # calls no driver function, and runs no Python code.
-cdef bint release_result(Block* block) noexcept
+cdef inline bint release_result(Block* block) noexcept:
+    cdef StreamState* home = block.home
+    if block.hazard.epoch != home.recording_epoch or block.slab == NULL or block.num_readers \
+            or block.shared or poisoned or not home.pending or not home.owned \
+            or home.ordinal != block.ordinal or process != READY \
+            or contexts[block.ordinal].epoch != block.epoch:
+        return False
+    pools[block.ordinal].in_use -= block.asked
+    block.generation += 1
+    hold_until_commit(block)
+    return True

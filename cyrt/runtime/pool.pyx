@@ -10,11 +10,11 @@ from cyrt.runtime.blocks cimport (
 from cyrt.runtime.device cimport contexts, enter, leave_quietly
 from cyrt.runtime.ending cimport free_block_when_unused
 from cyrt.runtime.freed cimport (
-    hold_until_commit, launch_uses_of_unsettled, return_block, return_unsettled_blocks, unsettled,
+    launch_uses_of_unsettled, return_block, return_unsettled_blocks, unsettled,
 )
 from cyrt.runtime.outside cimport is_outside, remove_outside
 from cyrt.runtime.pacing cimport has_spare_room
-from cyrt.runtime.poison cimport forget_loss, poisoned
+from cyrt.runtime.poison cimport forget_loss
 from cyrt.runtime.reserve cimport (
     Pool, Shortage, allocate_from_driver, give_back, pools, slab_for, trim, try_driver,
 )
@@ -265,21 +265,6 @@ cdef Block* allocate(StreamState* stream, size_t nbytes) except NULL:
         block.shared = False
     note_owner(block, nbytes)
     return block
-
-
-cdef bint release_result(Block* block) noexcept:
-    cdef StreamState* home = block.home
-    cdef Pool* pool
-    if block.slab == NULL or block.num_readers or block.shared or poisoned \
-            or block.hazard.epoch != home.recording_epoch or not home.pending \
-            or not home.owned or home.ordinal != block.ordinal \
-            or process != READY or contexts[block.ordinal].epoch != block.epoch:
-        return False
-    pool = &pools[block.ordinal]
-    pool.in_use -= block.asked
-    block.generation += 1
-    hold_until_commit(block)
-    return True
 
 
 cdef void release(Block* block) noexcept:
