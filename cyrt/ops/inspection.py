@@ -22,18 +22,6 @@ _VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", __array_api_version__)
 _BEYOND_STANDARD = ("float16", "bfloat16")
 
 
-class Devices(tuple):
-    """A tuple of devices that a list can be added to."""
-
-    __slots__ = ()
-
-    def __add__(self, other):
-        return list(self) + other if isinstance(other, list) else super().__add__(other)
-
-    def __radd__(self, other):
-        return other + list(self)
-
-
 @dataclass(frozen=True)
 class FInfo:
     """Limits of a floating-point type.
@@ -151,10 +139,10 @@ class NamespaceInfo:
         """Return the current device of this thread; see :class:`cyrt.Device`."""
         return Device.current()
 
-    def devices(self) -> tuple[Device, ...]:
-        """Return all devices: a tuple since version 2025.12 of the standard, to which a list can be
-        added as to the list of earlier versions."""
-        return Devices(Device(i) for i in range(Device.count()))
+    def devices(self) -> list[Device]:
+        """Return all devices, in a list as versions of the standard before 2025.12 have it: SciPy
+        adds a list to it."""
+        return [Device(i) for i in range(Device.count())]
 
     def default_dtypes(self, *, device: Device | int | None = None) -> dict[str, DType]:
         """Return the default element types; they are the same on every device."""
