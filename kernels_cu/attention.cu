@@ -85,15 +85,15 @@ __device__ inline void widen(const Features<T>& features, float (&values)[ITEMS]
 }
 
 // The features of some keys and values that a lane holds.
-template <class T, int KEYS> struct Batch {
+template <class T, int KEYS> struct KeyBatch {
     Features<T> keys[KEYS], values[KEYS];
 };
 
 // What a lane knows of each row of queries: of the keys that it met, and of its features.
-template <int ROWS> struct State {
+template <int ROWS> struct AttentionState {
     float most[ROWS], sum[ROWS], values[ROWS][ITEMS];
 
-    __device__ State() {
+    __device__ AttentionState() {
 #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
             most[r] = -infinity<float>();
@@ -106,7 +106,7 @@ template <int ROWS> struct State {
     // Adds keys key, key + spacing, ..., of which row r sees those before limits[r]. All lanes of the
     // warp take part.
     template <class T, int KEYS>
-    __device__ void add(const Batch<T, KEYS>& batch, const float (&q)[ROWS][ITEMS], uint32 key,
+    __device__ void add(const KeyBatch<T, KEYS>& batch, const float (&q)[ROWS][ITEMS], uint32 key,
                         uint32 spacing, uint32 lanes, const uint32* limits) {
         float logits[ROWS][KEYS];
 #pragma unroll
@@ -294,7 +294,7 @@ __device__ inline void attention(const Attention& args) {
         shared + ATTENTION_NEW_VECTORS(2 * args.fresh * features * sizeof(T)));
     uint32* limits = reinterpret_cast<uint32*>(queries + ROWS * features);
     // Loads the lane's keys before `end`, from `key` on.
-    auto load_chunk = [&](Batch<T, KEYS>& batch, uint32 end) {
+    auto load_chunk = [&](KeyBatch<T, KEYS>& batch, uint32 end) {
         const T *k = keys, *v = values;
 #pragma unroll
         for (int i = 0; i < KEYS; ++i, k += keys_step, v += values_step) {
@@ -310,7 +310,7 @@ __device__ inline void attention(const Attention& args) {
     wait_for_dependencies(args);
 
     Position loaded;
-    Batch<T, KEYS> batch;
+    KeyBatch<T, KEYS> batch;
     loaded.load(args, unit.batch);
 #pragma unroll
     for (int i = 0; i < PAIRS; ++i) pairs[i].load(args);
@@ -343,7 +343,7 @@ __device__ inline void attention(const Attention& args) {
         widen(load_features<VECTORS>(queries + r * features + first, count), q[r]);
     }
 
-    State<ROWS> state;
+    AttentionState<ROWS> state;
     const bool appends = args.flags & ATTENTION_APPEND && unit.tile == 0;
 #pragma unroll 1
     for (; chunk < end; chunk += spacing_of_chunks) {
@@ -365,7 +365,7 @@ __device__ inline void attention(const Attention& args) {
         key += spacing_of_chunks;
         keys += parts * KEYS * keys_step;
         values += parts * KEYS * values_step;
-        Batch<T, KEYS> next;
+        KeyBatch<T, KEYS> next;
         if (AHEAD) load_chunk(next, position);
         state.add(batch, q, own, spacing, args.lanes, limits);
         if (AHEAD) batch = next;

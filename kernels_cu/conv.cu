@@ -18,7 +18,7 @@ namespace cyrt {
 // What a thread copies of a factor's tiles: vectors `slow`, slow + STEP, ..., which begin at element
 // `fast` of what vectors run along. Where elements are not in whole, aligned vectors a thread copies
 // every LANES-th element of as many.
-template <class T, class Shape, int SIZE, bool ACROSS> struct Share {
+template <class T, class Shape, int SIZE, bool ACROSS> struct ConvShare {
     static constexpr int VECTOR = Shape::VECTOR;
     static constexpr int LANES = ACROSS ? SIZE / VECTOR : Shape::LANES;
     static constexpr int STEP = Shape::THREADS / LANES;
@@ -40,8 +40,8 @@ template <class T, class Shape, int SIZE, bool ACROSS> struct Share {
 
 // The unfolded source, whose rows are outputs; k counts taps and channels.
 template <class T, class Shape>
-struct SourceByOutput : Share<T, Shape, Shape::M, false> {
-    using Base = Share<T, Shape, Shape::M, false>;
+struct SourceByOutput : ConvShare<T, Shape, Shape::M, false> {
+    using Base = ConvShare<T, Shape, Shape::M, false>;
     const T* source;
     Place place[Base::PASSES];
 
@@ -83,8 +83,8 @@ struct SourceByOutput : Share<T, Shape, Shape::M, false> {
 
 // The unfolded source, whose rows are taps and channels; k counts outputs.
 template <class T, class Shape>
-struct SourceByTap : Share<T, Shape, Shape::M, true> {
-    using Base = Share<T, Shape, Shape::M, true>;
+struct SourceByTap : ConvShare<T, Shape, Shape::M, true> {
+    using Base = ConvShare<T, Shape, Shape::M, true>;
     const T* source;
     uint32 first;
 
@@ -135,8 +135,8 @@ struct Gradient {  // of each k, an output, vectors run along channels
 };
 
 template <class T, class Shape, class Layout>
-struct Other : Share<T, Shape, Shape::N, Layout::ACROSS> {
-    using Base = Share<T, Shape, Shape::N, Layout::ACROSS>;
+struct Other : ConvShare<T, Shape, Shape::N, Layout::ACROSS> {
+    using Base = ConvShare<T, Shape, Shape::N, Layout::ACROSS>;
     const T* other;
     uint32 first;
 

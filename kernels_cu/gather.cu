@@ -64,18 +64,18 @@ __device__ __noinline__ int64 called_offset(Index index, int64 at, uint32 kind) 
     return there[0];
 }
 
-template <int N> struct Parameters;
-template <> struct Parameters<1> {
+template <int N> struct GatherParameters;
+template <> struct GatherParameters<1> {
     using type = Gather1;
 };
-template <> struct Parameters<MAX_INDICES> {
+template <> struct GatherParameters<MAX_INDICES> {
     using type = Gather6;
 };
 
 enum Picking { TAKE, PUT, PLACES };
 
 template <class T, int N, Picking HOW> __device__ inline void
-pick(const typename Parameters<N>::type& args) {
+pick(const typename GatherParameters<N>::type& args) {
     constexpr int ITEMS = N == 1 ? 4 : 2;
     uint32 begin = blockIdx.x * blockDim.x * ITEMS + threadIdx.x;
     int64 here[ITEMS], there[ITEMS], at[N][ITEMS];
@@ -136,9 +136,10 @@ pick(const typename Parameters<N>::type& args) {
 
 }  // namespace cyrt
 
-#define CYRT_PICK(NAME, TYPE, N, HOW)                                                         \
-    extern "C" __global__ void NAME(const __grid_constant__ cyrt::Parameters<N>::type args) { \
-        cyrt::pick<TYPE, N, cyrt::HOW>(args);                                                 \
+#define CYRT_PICK(NAME, TYPE, N, HOW)                                   \
+    extern "C" __global__ void NAME(                                    \
+        const __grid_constant__ cyrt::GatherParameters<N>::type args) { \
+        cyrt::pick<TYPE, N, cyrt::HOW>(args);                           \
     }
 #define CYRT_PICKS(NAME, TYPE, HOW) \
     CYRT_PICK(NAME, TYPE, 1, HOW)   \

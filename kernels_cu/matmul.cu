@@ -14,7 +14,7 @@ namespace cyrt {
 
 // Threads are SIDE by SIDE, each with R by R sums; two buffers in shared memory hold DEPTH elements
 // of k.
-template <class T, int SIDE_, int R_, int DEPTH_> struct Tile {
+template <class T, int SIDE_, int R_, int DEPTH_> struct MatmulTile {
     using C = compute_of<T>;
     static constexpr int SIDE = SIDE_, R = R_, DEPTH = DEPTH_, THREADS = SIDE * SIDE;
     static constexpr int SIZE = SIDE * R, PER_THREAD = SIZE * DEPTH / THREADS;
@@ -29,7 +29,7 @@ template <class T, int SIDE_, int R_, int DEPTH_> struct Tile {
 
 // The elements of one operand that a thread copies to shared memory: `first`, first + step, ... in
 // the dimension that lanes do not run along, VECTOR side by side in the other.
-template <class Shape, class T> struct Share {
+template <class Shape, class T> struct MatmulShare {
     using C = typename Shape::C;
     const T* at;
     int64 step_bytes, next;  // to the next of this thread, to those of the next tile
@@ -37,8 +37,8 @@ template <class Shape, class T> struct Share {
     bool along, vector;
     T item[Shape::PER_THREAD];
 
-    __device__ Share(const T* from, int64 stride, int64 summed, uint32 begin, uint32 size, uint32 k,
-                     bool along, bool vector)
+    __device__ MatmulShare(const T* from, int64 stride, int64 summed, uint32 begin, uint32 size,
+                           uint32 k, bool along, bool vector)
         : next(summed * Shape::DEPTH), size(size - begin), along(along), vector(vector) {
         uint32 lanes = along ? Shape::DEPTH : Shape::SIZE, width = vector ? Shape::VECTOR : 1;
         uint32 each = lanes / width;
@@ -152,12 +152,12 @@ template <class T, class Shape> __device__ inline void product(const Product& ar
     uint32 left = args.k - begin < args.depth ? args.k - begin : args.depth;
     int64 offsets[2];
     locate_row(args.batch, batch, args.num_batch, offsets);
-    Share<Shape, T> a(static_cast<const T*>(args.a) + offsets[0], args.a_stride, args.a_summed,
-                      first_m, args.m, begin, args.flags & PRODUCT_ALONG_A,
-                      args.flags & PRODUCT_VECTOR_A);
-    Share<Shape, T> b(static_cast<const T*>(args.b) + offsets[1], args.b_stride, args.b_summed,
-                      first_n, args.n, begin, args.flags & PRODUCT_ALONG_B,
-                      args.flags & PRODUCT_VECTOR_B);
+    MatmulShare<Shape, T> a(static_cast<const T*>(args.a) + offsets[0], args.a_stride,
+                            args.a_summed, first_m, args.m, begin, args.flags & PRODUCT_ALONG_A,
+                            args.flags & PRODUCT_VECTOR_A);
+    MatmulShare<Shape, T> b(static_cast<const T*>(args.b) + offsets[1], args.b_stride,
+                            args.b_summed, first_n, args.n, begin, args.flags & PRODUCT_ALONG_B,
+                            args.flags & PRODUCT_VECTOR_B);
 
     // A warp is 8 threads of the tile wide and 4 high.
     uint32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -213,8 +213,8 @@ template <class T, class Shape> __device__ inline void product(const Product& ar
 }
 
 template <class T>
-using Large = Tile<T, 16, sizeof(compute_of<T>) <= 4 ? 8 : 4, sizeof(T) <= 2 ? 16 : 8>;
-template <class T> using Small = Tile<T, 8, 4, sizeof(compute_of<T>) <= 4 ? 32 : 16>;
+using Large = MatmulTile<T, 16, sizeof(compute_of<T>) <= 4 ? 8 : 4, sizeof(T) <= 2 ? 16 : 8>;
+template <class T> using Small = MatmulTile<T, 8, 4, sizeof(compute_of<T>) <= 4 ? 32 : 16>;
 
 }  // namespace cyrt
 

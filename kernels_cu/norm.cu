@@ -27,10 +27,10 @@ namespace cyrt {
 // The moments of some elements of a row: their number, mean and sum of squares about the mean. Joint
 // ones have the mean of their slopes, too, which are the result's gradient times the weight, and the
 // sum of products of both distances from the mean. Without centering, means are 0.
-template <class V> struct Moments {
+template <class V> struct RowMoments {
     V count, mean, squares;
 
-    __device__ static Moments combine(const Moments& a, const Moments& b) {
+    __device__ static RowMoments combine(const RowMoments& a, const RowMoments& b) {
         V count = a.count + b.count, share = count > V(0) ? b.count / count : V(0);
         V distance = b.mean - a.mean;
         return {count, a.mean + distance * share,
@@ -75,11 +75,11 @@ __device__ inline compute_of<T> first_of(const T* row, bool any) {
 }
 
 // Sums over a row, added at once.
-template <class V, int COUNT> struct Sums {
+template <class V, int COUNT> struct JointSums {
     V of[COUNT];
 
-    __device__ static Sums add(const Sums& a, const Sums& b) {
-        Sums sums;
+    __device__ static JointSums add(const JointSums& a, const JointSums& b) {
+        JointSums sums;
 #pragma unroll
         for (int i = 0; i < COUNT; ++i) sums.of[i] = a.of[i] + b.of[i];
         return sums;
@@ -114,13 +114,13 @@ __device__ __forceinline__ void normalize_row(const Norm& args, bool weight, boo
         elements.each([&](int chunk, int k) { sum += PIVOT ? x[chunk][k] - origin : x[chunk][k]; });
         mean = origin + mean_of(row_sum(sum, 0), n, share);
     }
-    Sums<V, PIVOT ? 2 : 1> all = {};  // of squared distances, and of distances
+    JointSums<V, PIVOT ? 2 : 1> all = {};  // of squared distances, and of distances
     elements.each([&](int chunk, int k) {
         x[chunk][k] -= mean;
         all.of[0] += x[chunk][k] * x[chunk][k];
         if constexpr (PIVOT) all.of[1] += x[chunk][k];
     });
-    all = row_reduce(all, Sums < V, PIVOT ? 2 : 1 > ::add, 1);
+    all = row_reduce(all, JointSums < V, PIVOT ? 2 : 1 > ::add, 1);
     if constexpr (PIVOT) {
         rest = mean_of(all.of[1], n, share);
         all.of[0] = maximum(fma(-rest, all.of[1], all.of[0]), V(0));
@@ -182,20 +182,20 @@ template <bool CENTERED, class ThreadElements, class V, int CHUNKS, int N>
 __device__ inline V mean_of_block(const ThreadElements& elements, const V (&x)[CHUNKS][N],
                                   V first) {
     if (!CENTERED) return V(0);
-    Sums<V, 2> all = {};
+    JointSums<V, 2> all = {};
     elements.each([&](int chunk, int k) {
         all.of[0] += x[chunk][k] - first;
         all.of[1] += V(1);
     });
-    all = row_reduce<false, false>(all, Sums<V, 2>::add, 0);
+    all = row_reduce<false, false>(all, JointSums<V, 2>::add, 0);
     return first + all.of[0] / all.of[1];
 }
 
 // The moments of the elements x that a thread has of a row, from which `pivot` is subtracted. Then
 // x is centered.
 template <bool CENTERED, class ThreadElements, class V, int CHUNKS, int N>
-__device__ inline Moments<V> center(const ThreadElements& elements, V (&x)[CHUNKS][N], V pivot) {
-    Moments<V> found = {};
+__device__ inline RowMoments<V> center(const ThreadElements& elements, V (&x)[CHUNKS][N], V pivot) {
+    RowMoments<V> found = {};
     elements.each([&](int chunk, int k) {
         x[chunk][k] -= pivot;
         found.count += V(1);
@@ -224,7 +224,7 @@ __device__ inline void measure_part(const Norm& args) {
     const RowPart part(args.parts, args.part, args.n);
     const T* row = global<T>(args.x) + part.row * args.x_step;
     V pivot = V(0);
-    Moments<V> state = {};
+    RowMoments<V> state = {};
 #pragma unroll 1
     for (int64 at = part.begin; at < part.end; at += Elements::capacity()) {
         Elements elements(part.end - at);
@@ -233,7 +233,7 @@ __device__ inline void measure_part(const Norm& args) {
         elements.load(row + at, packed);
         widen(packed, x);
         if (at == part.begin) pivot = mean_of_block<CENTERED>(elements, x, widen(row[at]));
-        state = Moments<V>::combine(state, center<CENTERED>(elements, x, pivot));
+        state = RowMoments<V>::combine(state, center<CENTERED>(elements, x, pivot));
     }
     store_part(args, state, pivot);
 }
@@ -268,7 +268,7 @@ template <class T, bool VECTOR> __device__ inline void normalize_part(const Norm
     constexpr int CHUNKS = row_chunks<T> / 2, N = items_of<T>;
     using Elements = ThreadElements<T, CHUNKS, VECTOR>;
     const RowPart part(args.parts, args.part, args.n);
-    auto whole = state_of_row<Moments<V>, V>(args, part.row, 0);
+    auto whole = state_of_row<RowMoments<V>, V>(args, part.row, 0);
     V pivot = whole.pivot, mean = whole.state.mean;
     V scale = rsqrt(whole.state.squares * number<V>(args.share) + number<V>(args.eps));
     const T* in = global<T>(args.x) + part.row * args.x_step;
@@ -323,7 +323,7 @@ __device__ __forceinline__ void differentiate_rows(const Norm& args, bool weight
     using Elements = ThreadElements<T, CHUNKS, VECTOR>;
     // Of squared distances from the mean, of products of slopes with distances, of slopes, and of
     // distances.
-    using AllSums = Sums<V, PIVOT ? 4 : CENTERED ? 3 : 2>;
+    using AllSums = JointSums<V, PIVOT ? 4 : CENTERED ? 3 : 2>;
     extern __shared__ uint4 vectors[];
     auto shared = reinterpret_cast<Packed<T>*>(vectors);
     uint32 row_vectors = blockDim.x * CHUNKS;
@@ -481,7 +481,7 @@ __device__ inline void measure_slopes(const Norm& args) {
         elements.load(gradient + at, g);
         widen(packed, x);
         if (at == part.begin) pivot = mean_of_block<CENTERED>(elements, x, widen(row[at]));
-        Moments<V> moments = center<CENTERED>(elements, x, pivot);
+        RowMoments<V> moments = center<CENTERED>(elements, x, pivot);
         State found = {moments.count, moments.mean, moments.squares, V(0), V(0)};
 #pragma unroll
         for (int chunk = 0; chunk < CHUNKS; ++chunk) {

@@ -18,7 +18,7 @@ namespace cyrt {
 // A sum of any number of elements. After each chunk its part is added to the total, and what the
 // rounding of that loses to the next part (Kahan, Further remarks on reducing truncation errors,
 // 1965): so errors do not grow with the number of chunks.
-template <class C> struct Sum {
+template <class C> struct CarriedSum {
     C part = 0, total = 0, excess = 0;
 
     __device__ void add(C x) { part += x; }
@@ -41,16 +41,16 @@ template <class C> struct Greatest {
 };
 
 // The mean; places where there are no elements count as zeros.
-template <class C> struct Mean : Sum<C> {
+template <class C> struct WindowMean : CarriedSum<C> {
     __device__ C result(uint32 taps) const { return this->sum() / C(taps); }
 };
 
 // The outputs of a thread; `there` is false beyond the end.
-template <int V> struct Share {
+template <int V> struct PoolShare {
     uint32 output, channel;
     bool there;
 
-    __device__ explicit Share(const Pool& args) {
+    __device__ explicit PoolShare(const Pool& args) {
         uint32 block = divide(blockIdx.x, args.chunks);
         uint32 chunk = blockIdx.x - block * args.chunks.size;
         output = block * blockDim.y + threadIdx.y;
@@ -94,7 +94,7 @@ template <class T, int V, template <class> class State>
 __device__ inline void pool(const Pool& args) {
     wait_for_dependencies(args);
     launch_dependents();
-    Share<V> share(args);
+    PoolShare<V> share(args);
     if (!share.there) return;
     const T* source = global<T>(args.source) + share.channel;
     State<compute_of<T>> states[V];
@@ -116,7 +116,7 @@ template <class T, int V> __device__ inline void find_greatest(const Pool& args)
     constexpr int WORD = V < 4 ? V : 4;
     wait_for_dependencies(args);
     launch_dependents();
-    Share<V> share(args);
+    PoolShare<V> share(args);
     if (!share.there) return;
     const T* source = global<T>(args.source) + share.channel;
     Place place = place_of(args.windows, share.output);
@@ -153,11 +153,11 @@ template <class T, int V, bool GREATEST> __device__ inline void pool_vjp(const P
     using C = compute_of<T>;
     wait_for_dependencies(args);
     launch_dependents();
-    Share<V> share(args);
+    PoolShare<V> share(args);
     if (!share.there) return;
     const T* source = global<T>(args.source) + share.channel;
     const uint32* taps = global<uint32>(args.tap) + share.channel;
-    Sum<C> sums[V];
+    CarriedSum<C> sums[V];
     for_window(args, share.output, sums, [&](uint32 t, int64 offset) {
         Items<T, V> items = load_vector<V>(source + offset);
 #pragma unroll

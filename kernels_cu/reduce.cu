@@ -54,12 +54,12 @@ template <class State> __device__ inline void store_state(void* states, int64 i,
 }
 
 // Which rows and units a thread takes.
-struct Share {
+struct ThreadShare {
     int64 row, rows, unit, units;  // the first ones, and where they end
     uint32 row_step;
 
     // The share of thread `thread` of the `threads` that compute one result.
-    __device__ Share(const Reduce& args, uint32 part, uint32 thread, uint32 threads) {
+    __device__ ThreadShare(const Reduce& args, uint32 part, uint32 thread, uint32 threads) {
         uint32 row_part = divide(part, args.unit_parts);
         uint32 unit_part = part - row_part * args.unit_parts.size;
         uint32 lane = thread & (args.lanes - 1), shift = 31 - __clz(args.lanes);
@@ -140,8 +140,8 @@ __device__ inline void take_loads(typename Op::Run (&runs)[COLUMNS],
 
 // Calls add(column, state) with the state of each run of a thread's share of the rows.
 template <class Op, int COLUMNS, int ITEMS, class T, class Add>
-__device__ inline void take_share(const Reduce& args, const T* in, int64 place, const Share& share,
-                                  const Add& add) {
+__device__ inline void take_share(const Reduce& args, const T* in, int64 place,
+                                  const ThreadShare& share, const Add& add) {
     constexpr int N = COLUMNS * ITEMS, LOADS = loads_of<T, COLUMNS, ITEMS>;
     constexpr uint32 RUN = RUN_BATCHES * Elements<T, COLUMNS, ITEMS>::BATCH;
     int64 taken = LOADS * args.lanes, step = args.row_strides[1];
@@ -215,7 +215,7 @@ template <class Op, class T, class R> __device__ inline void reduce_rows(const R
         const T* in = global<T>(args.input) + offsets[0];
         int64 place = args.place;
         bool vectors = args.flags & REDUCE_VECTORS;
-        Share share(args, part, threadIdx.x, blockDim.x);
+        ThreadShare share(args, part, threadIdx.x, blockDim.x);
         auto add = [&](int, State other) { state = Op::combine(state, other); };
         if (vectors) {
             take_share<Op, 1, N>(args, in, place, share, add);
@@ -262,7 +262,7 @@ __device__ inline void run_down(const Reduce& args, const T* in, typename Op::St
 // The same of any columns, in the threads of the block's first row. They are in shared memory
 // until the end: with them, the runs and the loads in flight would not fit in registers.
 template <class Op, class T, int N>
-__device__ inline void share_down(const Reduce& args, const T* in, const Share& share,
+__device__ inline void share_down(const Reduce& args, const T* in, const ThreadShare& share,
                                   typename Op::State* shared, typename Op::State (&states)[N]) {
     using State = typename Op::State;
     // Neighbouring threads have neighbouring states.
@@ -329,7 +329,7 @@ __device__ inline void down_columns(const Reduce& args, typename Op::State* shar
         if (!any) return;
         run_down<Op>(args, in, states);
     } else {
-        Share share(args, part, threadIdx.y, blockDim.y);
+        ThreadShare share(args, part, threadIdx.y, blockDim.y);
         if (!any) share.rows = 0;
         share_down<Op>(args, in, share, shared, states);
         if (threadIdx.y != 0 || !any) return;

@@ -18,17 +18,17 @@
 
 namespace cyrt {
 
-struct Sum {
+struct RunningSum {
     template <class A> __device__ A operator()(A a, A b) const { return a + b; }
     template <class A> static __device__ A identity() { return cast<A>(0); }
 };
-struct Product {
+struct RunningProduct {
     template <class A> __device__ A operator()(A a, A b) const { return a * b; }
     template <class A> static __device__ A identity() { return cast<A>(1); }
 };
 
 // VECTORS vectors of a thread, each a row of a warp's vectors behind the one before.
-template <class T, class R, class A, class Op, int VECTORS = SCAN_VECTORS> struct Tile {
+template <class T, class R, class A, class Op, int VECTORS = SCAN_VECTORS> struct ScanTile {
     static constexpr int N = items_of<T, R>;
     static constexpr int WARP = 32 * N * VECTORS;  // elements of a warp
     Items<A, N> vectors[VECTORS];
@@ -98,7 +98,7 @@ template <class T, class R, class A, class Op, int VECTORS = SCAN_VECTORS> struc
 
 // blockDim is (warps of a row * 32, rows of a block).
 template <class T, class R, class A, class Op> __device__ inline void scan_rows(const Scan& args) {
-    using Mine = Tile<T, R, A, Op>;
+    using Mine = ScanTile<T, R, A, Op>;
     __shared__ alignas(16) unsigned char bytes[SCAN_BLOCK / 32 * sizeof(A)];
     wait_for_dependencies(args);
     launch_dependents();
@@ -190,12 +190,12 @@ template <class A, class Op> struct Earlier {
 constexpr int HELD_BYTES = 64, HELD_TURNS = 2;
 
 // Where a turn's tile is, and where its row's sums are.
-template <class A> struct Place {
+template <class A> struct TilePlace {
     uint32 row, tile, group, run;
     uint64* words;  // of the row: sums of tiles, then of groups, then of runs
     int64 groups, runs;
 
-    __device__ Place(const Scan& args, uint32 turn)
+    __device__ TilePlace(const Scan& args, uint32 turn)
         : row(turn / args.tiles), tile(turn - row * args.tiles), group(tile / 32), run(tile / 1024),
           groups(args.tiles), runs(groups + (args.tiles + 31) / 32) {
         int64 all = runs + (runs - groups + 31) / 32;
@@ -204,7 +204,7 @@ template <class A> struct Place {
 };
 
 // A warp publishes the total of a tile, and those of its group and its run if it is their last tile.
-template <class A, class Op> __device__ inline void publish_sums(const Place<A>& at, A whole) {
+template <class A, class Op> __device__ inline void publish_sums(const TilePlace<A>& at, A whole) {
     Op op;
     bool leads = threadIdx.x % 32 == 0;
     if (leads) Published<A>::store(at.words, at.tile, whole);
@@ -218,7 +218,7 @@ template <class A, class Op> __device__ inline void publish_sums(const Place<A>&
 }
 
 // The total of the tiles before a tile, of which there is one at least, for all lanes of a warp.
-template <class A, class Op> __device__ inline A sum_before(const Place<A>& at) {
+template <class A, class Op> __device__ inline A sum_before(const TilePlace<A>& at) {
     A before{};
     bool any = false;
     Earlier<A, Op> tiles(at.words, at.group * 32, at.tile % 32);
@@ -245,7 +245,7 @@ template <class A, class Op> __device__ inline A sum_before(const Place<A>& at) 
 template <class T, class R, class A, class Op> __device__ inline void scan_tiles(const Scan& args) {
     constexpr int N = items_of<T, R>, VECTORS = HELD_BYTES / int(N * sizeof(A));
     constexpr int warps = SCAN_BLOCK / 32, SLOTS = HELD_TURNS + 2;
-    using Mine = Tile<T, R, A, Op, VECTORS>;
+    using Mine = ScanTile<T, R, A, Op, VECTORS>;
     __shared__ alignas(16) unsigned char ring[HELD_TURNS * HELD_BYTES * SCAN_BLOCK];
     __shared__ alignas(16) unsigned char bytes[(SLOTS * warps + 1) * sizeof(A)];
     __shared__ uint32 upcoming;
@@ -258,11 +258,11 @@ template <class T, class R, class A, class Op> __device__ inline void scan_tiles
     int warp = threadIdx.x / 32;
     uint32 end = args.rows * args.tiles, turns[HELD_TURNS + 1] = {take_turn(args.next)};
     Mine mine;
-    auto first_of = [&](const Place<A>& at) {
+    auto first_of = [&](const TilePlace<A>& at) {
         return (int64(at.tile) * warps + warp) * Mine::WARP;
     };
     auto load = [&](uint32 turn) {
-        Place<A> at(args, turn);
+        TilePlace<A> at(args, turn);
         const T* in = static_cast<const T*>(args.input) + at.row * args.n + first_of(at);
         __builtin_assume(__isGlobal(in));
         mine.load(in, args.n - first_of(at), args.vector & SCAN_VECTOR_IN);
@@ -290,15 +290,15 @@ template <class T, class R, class A, class Op> __device__ inline void scan_tiles
         if (warp == 0 && turn < end) {
             A whole = sums[0];
             for (int w = 1; w < warps; ++w) whole = op(whole, sums[w]);
-            publish_sums<A, Op>(Place<A>(args, turn), whole);
+            publish_sums<A, Op>(TilePlace<A>(args, turn), whole);
         }
         if (warp == 1 && writes) {
-            A sum = sum_before<A, Op>(Place<A>(args, earlier));
+            A sum = sum_before<A, Op>(TilePlace<A>(args, earlier));
             if (threadIdx.x % 32 == 0) *before = sum;
         }
         __syncthreads();
         if (writes) {
-            Place<A> at(args, earlier);
+            TilePlace<A> at(args, earlier);
             R* out = static_cast<R*>(args.out) + at.row * args.out_row + args.initial;
             __builtin_assume(__isGlobal(out));
             if (args.initial && at.tile == 0 && threadIdx.x == 0) {
@@ -319,7 +319,7 @@ template <class T, class R, class A, class Op> __device__ inline void scan_tiles
 // -- columns --------------------------------------------------------------------------------------
 
 // The sums that tiles of columns publish.
-template <class A, class Op> struct Sums {
+template <class A, class Op> struct ColumnSums {
     uint32* flags;  // of the strip's tiles, then of its groups, then of its runs
     A* values;
 
@@ -335,7 +335,7 @@ template <class A, class Op> struct Sums {
 
 // Waits for `count` < 32 sums from `first`, then adds up a column of them to what is known.
 template <class A, class Op>
-__device__ inline void read_column(Sums<A, Op> sums, uint32 first, uint32 count, int width,
+__device__ inline void read_column(ColumnSums<A, Op> sums, uint32 first, uint32 count, int width,
                                    A& before, bool& any) {
     if (threadIdx.x < 32) sums.wait(first, count);
     __syncthreads();
@@ -349,7 +349,7 @@ __device__ inline void read_column(Sums<A, Op> sums, uint32 first, uint32 count,
 
 // Publishes a row of sums, one a thread.
 template <class A, class Op>
-__device__ inline void publish_row(Sums<A, Op> sums, uint32 at, int width, A value) {
+__device__ inline void publish_row(ColumnSums<A, Op> sums, uint32 at, int width, A value) {
     if (threadIdx.x < width) sums.values[int64(at) * width + threadIdx.x] = value;
     __syncthreads();
     if (threadIdx.x == 0) release(sums.flags + at, 1);
@@ -358,7 +358,7 @@ __device__ inline void publish_row(Sums<A, Op> sums, uint32 at, int width, A val
 // The total above a tile, for each column, if there is a tile above; `mine` is the total of the
 // thread's column within the tile.
 template <class A, class Op>
-__device__ inline A look_back_columns(Sums<A, Op> sums, uint32 tile, uint32 tiles, int width,
+__device__ inline A look_back_columns(ColumnSums<A, Op> sums, uint32 tile, uint32 tiles, int width,
                                       A mine) {
     Op op;
     uint32 groups = (tiles + 31) / 32, group = tile / 32, run = group / 32;
@@ -423,7 +423,7 @@ __device__ inline void scan_columns(const Scan& args) {
         uint32 groups = (args.tiles + 31) / 32;
         int64 words = int64(args.tiles) + groups + (groups + 31) / 32;
         int64 begin = (int64(outer) * args.strips + strip) * words;
-        Sums<A, Op> left{args.next + 1 + begin, static_cast<A*>(args.sums) + begin * WIDTH};
+        ColumnSums<A, Op> left{args.next + 1 + begin, static_cast<A*>(args.sums) + begin * WIDTH};
         A before = look_back_columns(left, tile, args.tiles, WIDTH, whole);
         if (threadIdx.x < WIDTH) partial[warps * WIDTH + threadIdx.x] = before;
         __syncthreads();

@@ -10,21 +10,21 @@
 namespace cyrt {
 
 // A block's tile: the batch's memory, and where the tile begins in it.
-template <class T> struct Place {
+template <class T> struct BlockTile {
     const T* in;
     T* out;
     uint32 first_in, first_out;
 };
 
-template <class T> __device__ inline Place<T> locate(const Transpose& args, uint32 side) {
+template <class T> __device__ inline BlockTile<T> locate(const Transpose& args, uint32 side) {
     uint32 rest = divide(blockIdx.x, args.tiles_in);
     uint32 batch = divide(rest, args.tiles_out);
     int64 offsets[2];
     locate_row(args.batch, batch, args.num_batch, offsets);
-    Place<T> place = {pointer_of<T>(args.input) + offsets[1],
-                      static_cast<T*>(args.out) + offsets[0],
-                      (blockIdx.x - rest * args.tiles_in.size) * side,
-                      (rest - batch * args.tiles_out.size) * side};
+    BlockTile<T> place = {pointer_of<T>(args.input) + offsets[1],
+                          static_cast<T*>(args.out) + offsets[0],
+                          (blockIdx.x - rest * args.tiles_in.size) * side,
+                          (rest - batch * args.tiles_out.size) * side};
     compute_now(place.in, place.out, place.first_in, place.first_out);
     return place;
 }

@@ -9,7 +9,7 @@ namespace cyrt {
 
 // Neighbouring elements, as they are in memory. Those of 16 bits are widened out of their word, by an
 // instruction each, which the compiler does not find in elements.
-template <class T, int N> struct Words {
+template <class T, int N> struct ChannelWords {
     uint32 word[N * sizeof(T) / 4];
 
     __device__ void load(const T* from) {
@@ -28,7 +28,7 @@ template <class T, int N> struct Words {
         return widen(item);
     }
 };
-template <> __device__ inline float Words<bfloat16, CONV_STRIP_ITEMS>::wide(int i) const {
+template <> __device__ inline float ChannelWords<bfloat16, CONV_STRIP_ITEMS>::wide(int i) const {
     return __uint_as_float(i % 2 ? word[i / 2] & 0xffff0000 : word[i / 2] << 16);
 }
 
@@ -60,17 +60,17 @@ __device__ inline void depthwise_strip(const Conv& args) {
     wait_for_dependencies(args);
     launch_dependents<DEPENDENTS>();
     if (image >= args.depth) return;
-    Words<T, V> items[HELD][WIDTH];
+    ChannelWords<T, V> items[HELD][WIDTH];
     auto fetch = [&](int r) {
         bool inside = uint32(top + r) < down.limit;
         const T* from = corner + r * down.source_step;
 #pragma unroll
         for (int i = 0; i < WIDTH; ++i) {
-            items[r % HELD][i] = Words<T, V>{};
+            items[r % HELD][i] = ChannelWords<T, V>{};
             if (inside && uint32(left + i) < along.limit) items[r % HELD][i].load(from + i * step);
         }
     };
-    Words<T, V> taps[TAPS];  // those of a channel, then those of the next one
+    ChannelWords<T, V> taps[TAPS];  // those of a channel, then those of the next one
 #pragma unroll
     for (int i = 0; i < TAPS; ++i) taps[i].load(weight + i * V);
 #pragma unroll

@@ -160,7 +160,7 @@ template <class V> struct Candidate {
     V value;
     int64 place;
 };
-template <class T, bool LARGEST> struct Place {
+template <class T, bool LARGEST> struct Extreme {
     using Value = kept_of<T>;
     using State = Candidate<Value>;
     struct Run {
@@ -207,8 +207,8 @@ template <class T, bool LARGEST> struct Place {
     }
     __device__ static int64 finish(State found, double, bool) { return found.place; }
 };
-template <class T> using ArgMax = Place<T, true>;
-template <class T> using ArgMin = Place<T, false>;
+template <class T> using ArgMax = Extreme<T, true>;
+template <class T> using ArgMin = Extreme<T, false>;
 
 template <class T> struct Any : Tree<Any<T>, uint32> {
     using State = uint32;

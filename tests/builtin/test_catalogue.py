@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -410,3 +412,14 @@ def test_rows_are_plain_and_unique():
         assert row.expression
         if row.template in elementwise.TEMPLATES:
             assert row.expression in catalogue.source([row])
+
+
+def test_kernel_files_define_no_two_classes_of_one_name():
+    folder = Path(__file__).resolve().parents[2] / "kernels_cu"
+    defined = {}
+    for file in folder.rglob("*.cu*"):
+        for name in re.findall(
+            r"^(?:template <.*> )?struct (?:alignas\(.*?\) )?(\w+)", file.read_text(), re.MULTILINE
+        ):
+            defined.setdefault(name, set()).add(file.name)
+    assert {name: files for name, files in defined.items() if len(files) > 1} == {}

@@ -22,7 +22,7 @@ EXPRESSIONS = {
 }
 INSTANCES = {
     "max_pool": "CYRT_POOL({}, Greatest)",
-    "avg_pool": "CYRT_POOL({}, Mean)",
+    "avg_pool": "CYRT_POOL({}, WindowMean)",
     "max_pool_vjp": "CYRT_POOL_VJP({0}, true)\nCYRT_POOL_TAPS({0})",
     "avg_pool_vjp": "CYRT_POOL_VJP({}, false)",
 }

@@ -9,7 +9,11 @@ from cyrt.dtypes import DTYPES, DType, dtype
 
 TEMPLATES = ("scan",)
 VARIANTS = ("", "_tiles", "_columns")
-OPERATIONS = {"cumulative_sum": "Sum", "cumulative_prod": "Product"}
+# The operator in C++, and what it gives.
+OPERATIONS = {
+    "cumulative_sum": ("RunningSum", "sum"),
+    "cumulative_prod": ("RunningProduct", "product"),
+}
 # Integers are added in the widest type of their kind.
 _WIDEST = {"b": "int64", "i": "int64", "u": "uint64"}
 
@@ -20,7 +24,7 @@ def result(each: DType) -> str:
 
 
 def rows() -> Iterator[Row]:
-    for op, operation in OPERATIONS.items():
+    for op, (_, text) in OPERATIONS.items():
         for each in DTYPES:
             output = result(each)
             yield Row(
@@ -28,7 +32,7 @@ def rows() -> Iterator[Row]:
                 "scan",
                 (each.name,),
                 output,
-                f"{operation.lower()} of all up to a",
+                f"{text} of all up to a",
                 op == "cumulative_sum" and is_prebuilt(each.name, output),
                 VARIANTS,
             )
@@ -38,5 +42,5 @@ def instance(row: Row) -> str:
     source, target = dtype(row.inputs[0]), dtype(row.output)
     return (
         f"CYRT_SCAN({row.kernels[0]}, {source.cpp}, {target.cpp}, {target.compute}, "
-        f"{OPERATIONS[row.op]})"
+        f"{OPERATIONS[row.op][0]})"
     )
