@@ -11,6 +11,7 @@ Parameters
 ----------
 {operands} : Array
     Arrays of a real floating-point type; bool and integers are computed in float32. They broadcast.
+    The result for numbers alone is a NumPy number.
 out : Array, optional
     The array that receives the result, which is cast to its type within its kind; may be an
     operand.
@@ -27,7 +28,7 @@ Array
 Raises
 ------
 TypeError
-    An operand is no array or has an unsupported type, or the types do not promote.
+    An operand has an unsupported type or is a NumPy array, or the types do not promote.
 ValueError
     The shapes do not broadcast, the arrays are on two devices, or `out` has another shape.
 

@@ -376,9 +376,9 @@ cdef object apply_binary(int op, object a, object b, object target):
 cdef class Elementwise:
     """An elementwise function of arrays; one for each operation of the catalogue.
 
-    The result for numbers alone is a number: the result of NumPy's function of that name. A list or
-    a tuple next to an array is an array of weak numbers. `out`, `where` and `dtype` have NumPy's
-    meaning.
+    The result for numbers alone is a NumPy number: that of NumPy's function of that name, or where
+    NumPy has none, that for arrays of the type in which NumPy would compute. A list or a tuple next
+    to an array is an array of weak numbers. `out`, `where` and `dtype` have NumPy's meaning.
 
     Operands broadcast, and are cast to the type of :func:`cyrt.result_type`; Python and NumPy
     numbers are weak. An integer type for which the operation has no kernel is computed in float32.
@@ -484,20 +484,20 @@ cdef object evaluate(Elementwise self, object a, object b, object out, object wh
     if self.count == 1:
         if isinstance(a, Array):
             return unary(self.op, <Array>a, <Array>out)
-        return of_numbers(self.name, (a,), out, None)
+        return of_numbers(self, (a,), out, None)
     if isinstance(a, Array) or isinstance(b, Array):
         result = binary(self.op, a, b, <Array>out)
         if result is not NotImplemented:
             return result
         return refuse_operand(self.name, b if isinstance(a, Array) else a)
-    return of_numbers(self.name, (a, b), out, None)
+    return of_numbers(self, (a, b), out, None)
 
 
 cdef object in_type(Elementwise self, object a, object b, object dtype):
     """The result in a requested type; the operands are cast to it unless the operation compares."""
     cdef int code = _dtype(dtype).code
     if not isinstance(a, Array) and not isinstance(b, Array):
-        return of_numbers(self.name, (a,) if self.count == 1 else (a, b), None, DTYPES[code])
+        return of_numbers(self, (a,) if self.count == 1 else (a, b), None, DTYPES[code])
     compared = outputs[self.op][FLOAT32] == BOOL
     first = in_kind(self.name, a, code, compared)
     second = first if b is a else in_kind(self.name, b, code, compared)
@@ -550,18 +550,26 @@ cdef Array choose_where(object condition, object x1, object x2, int code, Array 
     return record_broadcast(WHERE, code, code, 3, operands, types, out)
 
 
-cdef object of_numbers(str name, tuple operands, object out, object dtype):
-    """Return the result of NumPy's function of that name for numbers."""
+cdef object of_numbers(Elementwise self, tuple operands, object out, object dtype):
+    """Return the result for numbers, a NumPy number."""
     for each in operands:
         if not is_number(each):
-            refuse_operand(name, each)
-    function = getattr(np, name, None)
-    if function is None or out is not None:
-        refuse_argument(name, operands[0])
-    with np.errstate(all="ignore"):
-        if dtype is None:
-            return function(*operands)
-        return function(*operands, dtype=dtype.numpy)
+            refuse_operand(self.name, each)
+    if out is not None:
+        refuse_argument(self.name, operands[0])
+    function = getattr(np, self.name, None)
+    if function is not None:
+        with np.errstate(all="ignore"):
+            if dtype is None:
+                return function(*operands)
+            return function(*operands, dtype=dtype.numpy)
+    if dtype is not None:
+        kind = dtype.numpy
+    else:
+        kind = np.result_type(*[np.asarray(each) for each in operands])
+        kind = kind if kind.kind in "fc" else np.float64
+    arrays = [functions.asarray(np.asarray(each, kind)) for each in operands]
+    return evaluate(self, arrays[0], arrays[self.count - 1], None, None, None).numpy()[()]
 
 
 cdef int refuse_argument(str name, object value) except -1:

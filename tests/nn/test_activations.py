@@ -171,7 +171,7 @@ def test_names():
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda x: nn.relu(1.0), TypeError, "relu: expected an Array, got only numbers"),
+        (lambda x: nn.relu(1.0, x), TypeError, "relu: expected an Array, got only numbers"),
         (lambda x: nn.relu(np.ones(3)), TypeError, "relu: expected an Array, got numpy.ndarray"),
         (lambda x: nn.relu(x.astype(cyrt.complex64)), TypeError, "relu: not for complex64"),
         (lambda x: nn.relu_vjp(x), TypeError, r"relu_vjp\(x, g, /"),

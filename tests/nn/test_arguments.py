@@ -177,3 +177,32 @@ def test_operands_on_another_device_are_named(python):
         CYRT_EMULATED_DEVICES="2",
     )
     assert (done.stdout, done.returncode) == ("", 0), done.stdout + done.stderr
+
+
+def test_a_floating_point_type_without_a_kernel_is_refused(python):
+    done = python("""
+        import sys
+        from importlib.machinery import PathFinder
+
+        class Finder(PathFinder):
+            @classmethod
+            def find_spec(cls, name, path=None, target=None):
+                spec = super().find_spec(name, path, target)
+                if name == "cyrt.builtin.rows.norm":
+                    execute = spec.loader.exec_module
+                    def exec_module(module):
+                        execute(module)
+                        module.TYPES = ("float16", "bfloat16", "float32")
+                    spec.loader.exec_module = exec_module
+                return spec
+
+        sys.meta_path.insert(0, Finder)
+        import cyrt
+        try:
+            cyrt.nn.rms_norm(cyrt.zeros((0, 4), cyrt.float64))
+        except TypeError as error:
+            print(error)
+    """)
+    assert (
+        done.stdout == "rms_norm has no kernel for float64; it has for float16, bfloat16, float32\n"
+    )

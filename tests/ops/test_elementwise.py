@@ -17,7 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cyrt
+from cyrt.nn import activations
 from cyrt.ops import functions
+from cyrt.ops.elementwise import Elementwise
 from cyrt.ops.ternary import clip, where
 
 # Names of one function, such as cyrt.mod and cyrt.remainder, are tested once.
@@ -70,6 +72,27 @@ def test_they_look_like_functions():
     with pytest.raises(AttributeError, match="no attribute 'reduce'"):
         functions.exp.reduce  # noqa: B018
     assert functions.mod is functions.remainder
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        each
+        for room in (functions, activations)
+        for each in map(vars(room).get, room.__all__)
+        if isinstance(each, Elementwise) and not hasattr(np, each.__name__)
+    ],
+    ids=lambda each: each.__name__,
+)
+def test_numbers_alone_where_numpy_lacks_the_function(function):
+    count = len(inspect.signature(function).parameters) - 3  # out, where, dtype
+    for number, kind in (0.25, "float64"), (1, "float64"), (True, "float64"), (np.float32(3), "f4"):
+        found = function(*[number] * count)
+        wanted = function(*[cyrt.asarray(np.asarray(number, kind))] * count)
+        assert type(found) is np.dtype(kind).type
+        np.testing.assert_equal(found, wanted.numpy())
+    found = function(*[0.25] * count, dtype=cyrt.float32)
+    assert type(found) is np.float32
 
 
 def test_pickled_by_name():
@@ -348,7 +371,12 @@ def test_operands_stay_as_they_are():
             TypeError,
             "unexpected keyword .*'casting'",
         ),
-        (lambda x: functions.erf(2.0), TypeError, "erf: expected an Array, got only numbers: 2.0"),
+        (
+            lambda x: functions.erf(2.0, out=x),
+            TypeError,
+            "erf: expected an Array, got only numbers: 2.0",
+        ),
+        (lambda x: functions.erf(2j), TypeError, "erf: not for complex128; it takes float16"),
         (
             lambda x: functions.add(1, 2, x),
             TypeError,
