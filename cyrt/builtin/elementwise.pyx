@@ -12,7 +12,7 @@ from cyrt.builtin.elementwise_choice cimport (
     takes_aligned,
 )
 from cyrt.builtin.entry cimport WIDEST, Entry, dtype_code, entry_of, op_code, type_of_size
-from cyrt.builtin.explain import expect_shapes
+from cyrt.builtin.explain import expect_shapes, expect_strides
 from cyrt.builtin.launch cimport WHOLE, Explainer, Launch, record_launch
 from cyrt.builtin.launch_plans cimport Key, add_words, begin_key, find_plan, store_plan
 from cyrt.builtin.operand cimport Operand
@@ -280,6 +280,9 @@ def explain(Explainer explainer, str op, str dtype, shapes, *, strides=None):
     cdef CheckedOperands operands
     cdef int i
     (shape,) = expect_shapes(op, shapes, "all operands")
+    if strides is not None:
+        strides = [expect_strides(op, each) for each in
+                   (strides if isinstance(strides, (tuple, list)) else (strides,))]
     operands = CheckedOperands(op, dtype, shape, strides)
     for i in range(MAX_OPERANDS):
         operands.operands[i].buffer = <PyObject*>None       # memory at address 0

@@ -1,6 +1,7 @@
 """The launches of a built-in operation, without its memory."""
 
 import importlib
+import inspect
 import operator
 from dataclasses import dataclass
 
@@ -99,6 +100,10 @@ def explain(op, dtype, *shapes, **options):
     cdef int ordinal = current_ordinal()
     name = _dtype(dtype).name
     family = importlib.import_module(f"cyrt.builtin.{catalogue.family_of(op)}")
+    known = list(inspect.signature(family.explain).parameters)[4:]
+    for each in options:
+        if each not in known:
+            raise TypeError(f"{op} has no option {each!r}; it has {', '.join(known) or 'none'}")
     explainer = explainer_of(ordinal)
     # The family returns the type of its kernels' row.
     name = family.explain(explainer, op, name, [as_shape(each) for each in shapes], **options)
@@ -137,8 +142,18 @@ def expect_shapes(op, shapes, *names):
     return shapes
 
 
+def expect_strides(op, strides):
+    """Return an operand's strides, or None; TypeError unless they are a sequence of int."""
+    if strides is not None and not (isinstance(strides, (tuple, list))
+                                    and all([hasattr(each, "__index__") for each in strides])):
+        raise TypeError(f"{op}: strides: expected a sequence of int, got {strides!r}")
+    return strides
+
+
 def expect_axis(op, axis, shape):
-    """Return the axis as an index from 0; ValueError unless the shape has it."""
+    """Return the axis as an index from 0; TypeError, ValueError unless the shape has it."""
+    if not hasattr(axis, "__index__"):
+        raise TypeError(f"{op}: axis: expected an int, got {axis!r}")
     if not -len(shape) <= axis < len(shape):
         raise ValueError(f"{op}: axis {axis} is out of bounds for the shape {shape}")
     return axis % len(shape)

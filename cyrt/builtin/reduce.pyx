@@ -7,7 +7,7 @@ from libc.stdlib cimport calloc
 from cyrt.builtin import catalogue
 from cyrt.builtin.elementwise cimport record_elementwise
 from cyrt.builtin.entry cimport Entry, dtype_code, entry_of, op_code, type_of_size
-from cyrt.builtin.explain import expect_axis, expect_shapes
+from cyrt.builtin.explain import expect_axis, expect_shapes, expect_strides
 from cyrt.builtin.launch cimport WHOLE, Explainer, record_launch, set_example_memory
 from cyrt.builtin.launch_plans cimport (
     Key, add_word, add_words, begin_key, find_plan, store_plan,
@@ -251,6 +251,7 @@ def explain(Explainer explainer, str op, str dtype, shapes, *, axis=None, stride
     cdef int d
     (shape,) = expect_shapes(op, shapes, "the input")
     set_example_memory(operands, 2)
+    strides = expect_strides(op, strides)
     if strides is not None and len(strides) != len(shape):
         raise ValueError(f"{op}: strides: expected {len(shape)} numbers, as the shape {shape} has, "
                          f"got {strides}")
@@ -260,7 +261,7 @@ def explain(Explainer explainer, str op, str dtype, shapes, *, axis=None, stride
             steps[d] = strides[d]
     if axis is None:
         axis = range(len(shape))
-    for index in (axis,) if hasattr(axis, "__index__") else axis:
+    for index in axis if isinstance(axis, (tuple, list, range)) else (axis,):
         mask |= 1ull << <int>expect_axis(op, index, shape)
     if strides is not None:
         operands[1].strides = steps
