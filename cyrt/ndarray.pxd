@@ -8,7 +8,7 @@
 #   16 per element, and its offsets stay within 64 bits. Sizes of 0 are left out of the product, so
 #   that the limit does not depend on the order of the dimensions. New arrays are checked;
 #   functions whose views may have more elements than their source call check_size.
-# - cyrt/ops implements assignment: it sets the pointer below on import.
+# - cyrt/ops implements assignment: ops/seam sets the pointer to it on import.
 
 cimport cython
 from cpython.object cimport PyObject

@@ -9,7 +9,7 @@ from cyrt.bench import record_loops
 from cyrt.bench.row import Row
 
 ELEMENTS = 1 << 14
-LAUNCHES = 1000  # of a loop
+LAUNCHES = 1000  # a loop's
 LOOPS = 20
 READY = """
 extern "C" __global__ void ready(const float* a, const float* b, float* out, long n, long, long,

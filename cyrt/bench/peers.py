@@ -343,7 +343,7 @@ PEERS = {
 def _installed(module: str) -> bool:
     try:
         return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:  # of a parent
+    except ModuleNotFoundError:  # a parent is missing
         return False
 
 

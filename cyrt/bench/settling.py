@@ -25,7 +25,7 @@ from cyrt.graph.plan import Plan
 
 SETTLING = 20  # rounds before anything is measured, and before each further wait
 PATCHED = 0.02  # share of a round's operations below which it has settled
-OPERATIONS = 10_000  # that are measured at least
+OPERATIONS = 10_000  # the fewest that are measured
 WAITS = 3  # more waits before times are taken
 
 PROGRAMS: dict[str, Callable[[], Rounds]] = {

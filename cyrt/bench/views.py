@@ -9,7 +9,7 @@ import numpy as np
 import cyrt
 from cyrt.bench.program import Program, WrongResult
 
-SIDE = 8  # of the matrix: running it on the emulated device evicts little of the caches
+SIDE = 8  # the matrix's, so small that the emulated device evicts little of the caches
 
 
 class Slices(Program):

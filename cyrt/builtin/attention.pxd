@@ -26,7 +26,8 @@ cdef enum:
     SINKS
     ATTENTION_OPERANDS
 
-cdef struct Steps:          # in elements; features are contiguous
+# Strides in elements; features are contiguous.
+cdef struct Steps:
     long long batch, head, row
 
 cdef extern from "params/attention.h" nogil:
@@ -40,7 +41,7 @@ cdef inline void set_steps(AttentionStrides* strides, const Steps* steps) noexce
 cdef struct AttentionSpace:
     long long batches, heads, key_heads, rows, features
     long long capacity      # keys of the cache
-    long long fresh         # new rows of keys and values: none, or as many as of queries
+    long long fresh         # new rows of keys and values: none, or one for each row of queries
     bint append             # they are written to the cache
     Steps keys, values, queries, new_keys, new_values
     # The position of the first new row: `first`, plus that of each batch if there is the operand.

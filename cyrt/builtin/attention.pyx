@@ -43,9 +43,9 @@ cdef extern from "params/attention.h" nogil:
 cdef enum:
     WARP = 32
     VECTOR_BYTES = 16
-    HELD_FEATURES = 1024    # of all rows of a block, above which it has half of the warps
-    WHOLE_CHUNKS = 2        # of a cache that is not divided, at most
-    WAVES = 1               # blocks for each multiprocessor, at most, where a cache is divided
+    HELD_FEATURES = 1024    # a block whose rows have more features has half of the warps
+    WHOLE_CHUNKS = 2        # the most chunks of a cache that is not divided
+    WAVES = 1               # the most blocks for each multiprocessor where a cache is divided
     NARROW = 64             # features of the first kernel by tensor cores
 
 # Kernels, in the order of Row.kernels.

@@ -8,7 +8,7 @@ cdef class CheckedOperands:
     cdef long long[MAX_NDIM] shape
     cdef long long[MAX_OPERANDS][MAX_NDIM] strides
     cdef int ndim
-    cdef object row             # of the catalogue
+    cdef object row             # the catalogue's row
 
     # Set operand i: a Buffer, a Buffer and its first element, or a number of a type.
     cdef int put(self, int i, object value, str dtype) except -1

@@ -35,7 +35,7 @@ cdef enum Way:
     NOTHING                 # there is no result
     KERNEL
     KERNEL_OF_PARTS         # two launches: the second one adds the parts of each sum
-    HALVES                  # of the batch, one after the other
+    HALVES                  # the halves of the batch, one after the other
     PHASES
     LIBRARY
 
@@ -47,7 +47,7 @@ cdef class Choice:
     cdef int op, dtype
     cdef Way way
     cdef unsigned long long changes     # their number when the way was chosen; 0: choose it again
-    cdef PyObject* template             # of the way LIBRARY, borrowed
+    cdef PyObject* template             # borrowed; for the way LIBRARY
     cdef Launch launch, adding
     cdef Conv args
     cdef ConvSum sum

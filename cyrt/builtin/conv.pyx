@@ -54,25 +54,29 @@ cdef enum Variant:
 
 cdef enum:
     WARP = 32
-    BLOCK = 256             # threads of depthwise kernels and of sums
-    MOST_STEP = 1 << 28     # of neighbouring places: kernels multiply it in 32 bits
-    SLICES = 8              # threads of a sum,
-    MANY_PARTS = 32         # from so many parts on
     VECTOR_BYTES = 16
-    LARGE_ROWS = 128        # of a large tile; half as many of 8 bytes
+    BLOCK = 256             # threads of depthwise kernels and of sums
+    MOST_STEP = 1 << 28     # the largest distance of neighbours: kernels multiply it in 32 bits
+    # Tiles. A large one has half as many rows of 8-byte elements; a small one is square.
+    LARGE_ROWS = 128
     LARGE_COLUMNS = 64
-    SMALL_SIDE = 32         # rows and columns of a small tile
-    SMALL_BLOCK = 64
-    WAVES = 4               # blocks per multiprocessor if sums are split into parts
+    SMALL_SIDE = 32
+    SMALL_BLOCK = 64        # threads of a small tile
+    # Sums that are split into parts. From MANY_PARTS on, SLICES threads add the parts of a sum.
+    WAVES = 4               # blocks for each multiprocessor
     PART_DEPTH = 256        # the least depth of a part
     PART_UNIT = 32          # a multiple of every tile's depth
-    PART_COST = 64
-    MOST_PLAIN_TAPS = 9     # of float32 by tiles in place of cuDNN,
-    PLAIN_SIDE = 16         # and outputs of a dimension
-    OUTPUTS = 4             # of a thread of a depthwise kernel
-    TAPS = 4                # of a block of the weight's gradient
-    MOST_RESULTS = 4        # of a channel in a depthwise convolution
-    MOST_TAPS = 1024        # of its windows
+    PART_COST = 64          # multiplications of a sum that take as long as adding a part
+    MANY_PARTS = 32
+    SLICES = 8
+    # In float32, tiles are faster than cuDNN for at most so many taps, and outputs of a dimension.
+    MOST_PLAIN_TAPS = 9
+    PLAIN_SIDE = 16
+    # Depthwise convolutions.
+    OUTPUTS = 4             # outputs of a thread
+    TAPS = 4                # taps of a block that computes the weight's gradient
+    MOST_RESULTS = 4        # the most results of a channel
+    MOST_TAPS = 1024        # the most taps of a window
 
 ACTIVATIONS = {
     None: <int>ACTIVATION_NONE,

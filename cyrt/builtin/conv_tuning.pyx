@@ -28,13 +28,15 @@ from cyrt.runtime.event import Event
 from cyrt.runtime.memory cimport Memory, fill_memory
 from cyrt.runtime.stream cimport Stream
 
-MOST_PLANS = 10         # that are measured
-SAMPLES = 4             # after one that is not counted
-CALLS = 8               # of a sample, at least
-ROTATED = 128 << 20     # bytes of the tensors of a sample's calls, at least: twice a cache of 60 MB
+# The most plans that are measured, and the samples of each, behind one that is not counted.
+MOST_PLANS = 10
+SAMPLES = 4
+# The fewest calls of a sample, and the fewest bytes of their tensors: twice a cache of 60 MB.
+CALLS = 8
+ROTATED = 128 << 20
 
 cdef enum:
-    FAMILY = 3          # of the keys of templates that are measured, and not kept
+    FAMILY = 3          # first word of the keys of templates that are measured and not kept
 
 
 def nbytes(problem, int name):

@@ -15,9 +15,9 @@ cdef enum:
 cdef struct Convolution:
     Sliding sliding
     long long batch, groups
-    long long channels, results     # of a group
-    long long batch_step            # of the source
+    long long channels, results     # a group's
+    long long batch_step            # from one image of the source to the next
     long long[WINDOW_AXES] steps
-    long long other_step            # of the weight's rows, or of the gradient's outputs
+    long long other_step            # between the weight's rows, or the gradient's outputs
     long long bias_step
     int activation                  # an index of ACTIVATIONS

@@ -102,7 +102,7 @@ cdef inline bint takes_aligned(const Entry* entry, long long n) noexcept:
 cdef struct StridedPlan:
     Geometry geometry
     Parameters params
-    long long offsets[MAX_OPERANDS]     # of the first elements
+    long long offsets[MAX_OPERANDS]     # each operand's first element
     unsigned int vectors        # a bit for each operand that vectors need aligned; 0: no vectors
 
 # Plan a launch for operands of any space of at least one dimension; bit i of `numbers` is set if

@@ -193,7 +193,7 @@ cdef bint fill_plan(Strided* params, StridedPlan* plan, const Entry* entry, unsi
     plan.vectors = vector_operands(entry, numbers, space)
     x = power_of_two((inner + within) >> entry.shift, 1, BLOCK)
     y = power_of_two(rows, 1, BLOCK // x)
-    width = __builtin_ctz(x) + entry.shift          # log2 of the bytes of a vector
+    width = __builtin_ctz(x) + entry.shift          # log2 of a block's elements of one row
     chunks = (inner + (1ull << width) - 1) >> width
     blocks = ((rows + y - 1) >> __builtin_ctz(y)) * chunks
     params.num_outer = outer

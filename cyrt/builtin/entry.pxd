@@ -18,7 +18,7 @@ cdef enum:
 # The launch data of an operation on an element type.
 cdef struct Entry:
     PyObject* functions[VARIANTS]   # LoadedFunction, in the order of Row.kernels
-    unsigned int epoch              # of the device's context, plus 1
+    unsigned int epoch              # the context's epoch plus 1
     int num_inputs
     int items, shift                # elements in a vector of the widest type: 1 << shift
     int[MAX_OPERANDS] itemsizes     # bytes of an element; the output's come first

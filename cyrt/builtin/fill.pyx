@@ -13,7 +13,7 @@ from cyrt.builtin.operand cimport Operand
 from cyrt.runtime.memory cimport Memory
 from cyrt.runtime.state cimport StreamState
 
-cdef int[5] codes           # of the element type of so many bytes
+cdef int[5] codes           # the element type's code, by its bytes
 cdef int copy_code = -1
 cdef bint unavailable = False
 

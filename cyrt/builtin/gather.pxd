@@ -9,10 +9,11 @@ cdef extern from "params/gather.h" nogil:
 
 # An array of indices within the space.
 cdef struct Indices:
-    long long size              # of the indexed dimension, at least 1
-    long long stride            # of the indexed dimension, in elements
+    long long size              # the indexed dimension's size, at least 1
+    long long stride            # the indexed dimension's stride in elements
     int kind                    # log2 of the bytes of an index, plus 4 if it is unsigned
-    long long[MAX_NDIM] strides  # of the array of indices, in elements; 0 for broadcast dimensions
+    # The strides of the array of indices, in elements; 0: the dimension is broadcast.
+    long long[MAX_NDIM] strides
 
 # An index space; the last dimension varies fastest. `here` is an array of the space's shape, and
 # `there` is the indexed array. Strides are in elements.
@@ -20,7 +21,7 @@ cdef struct GatherSpace:
     int ndim, count             # dimensions; arrays of indices
     long long[MAX_NDIM] shape
     long long[MAX_NDIM] here
-    # of the dimensions that are not indexed; 0 along the dimensions of the indices
+    # The strides of the dimensions that are not indexed; 0 along the dimensions of the indices.
     long long[MAX_NDIM] there
     Indices[6] indices          # MAX_INDICES
 

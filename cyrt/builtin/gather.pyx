@@ -54,7 +54,8 @@ cdef enum Variant:
     ONE = 0
     MANY = 1
 
-GATHERINGS = ("take", "put", "places")  # in the order of TAKEN, WRITTEN, PLACED
+# The operations TAKEN, WRITTEN and PLACED.
+GATHERINGS = ("take", "put", "places")
 cdef int[3] ops
 for _i, _name in enumerate(GATHERINGS):
     ops[_i] = op_code(_name)

@@ -9,7 +9,7 @@ from cyrt.builtin.entry cimport Entry
 
 cdef enum:
     MOST_WORDS = 32
-    PLAN_WORDS = 96             # of the largest struct that is stored
+    PLAN_WORDS = 96             # words of the largest struct that is stored
 
 cdef struct Key:
     int count                   # words in use; more than MOST_WORDS: no plan is stored

@@ -22,7 +22,7 @@ MOST_SPAN = 1 << 31
 
 cdef enum:
     VECTOR = 8                  # features are a multiple of it, and so are the library's strides
-    OPERANDS = VALUES + 1       # of a call, without a mask
+    OPERANDS = VALUES + 1       # a call's operands, without a mask
     MASKED = 4                  # times as much is lost by own kernels where there is a mask
 
 cdef int FLASH_ATTENTION = op_code("flash_attention")

@@ -11,7 +11,7 @@ from cyrt.graph.commit cimport Recorder
 # out[b, i, j] = alpha * the sum of a[b, i, :] * b[b, :, j] + beta * c[i, j]. Strides in elements.
 cdef struct Matrices:
     const Operand* operands     # out, which is contiguous, a, b; and c unless beta is 0
-    int dtype, out_dtype        # of the factors, and of out and c
+    int dtype, out_dtype        # the factors' type; the type of out and c
     long long m, n, k, batch
     long long a_m, a_k, b_k, b_n, c_m, c_n
     long long a_batch, b_batch

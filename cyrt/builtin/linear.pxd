@@ -13,7 +13,7 @@ cdef enum:
     RESIDUAL                    # absent operands have no buffer and address 0
     WEIGHT                      # (out, in); it and what follows may be loaded early
     NORM                        # the norm's weight
-    NORM_BIAS                   # that of a layer_norm: see takes_layer_norm
+    NORM_BIAS                   # a layer_norm's bias: see takes_layer_norm
     BIAS
     NUM_OPERANDS
 
@@ -21,10 +21,10 @@ cdef enum:
 cdef struct Layer:
     Operand[7] operands         # contiguous, but for the distances of the rows of x and of weight
     int dtype, itemsize
-    long long rows, length, features        # of x, their length, and that of the result's rows
+    long long rows, length, features        # rows of x, their elements, and those of the result's
     long long x_step, weight_step
     bint gated                  # weight has a gate and a gated row for each feature
-    unsigned int activation     # of params/activation.h
+    unsigned int activation     # a number of params/activation.h
     double eps
 
 # Return whether one kernel computes such a layer, by its type, its sizes and the alignment of the

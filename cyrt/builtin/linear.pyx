@@ -29,18 +29,21 @@ cdef extern from "params/linear.h" nogil:
 
 cdef enum:
     WARP = 32
-    ONE_ROW = 0             # the kernels, in the order of Row.kernels
+
+# Kernels, in the order of Row.kernels.
+cdef enum Variant:
+    ONE_ROW = 0
     ROW_AT_ONCE
     CENTERED_ROW_AT_ONCE
     MORE_ROWS
 
-# The blocks of a layer of a single row.
+# The warps of a block and the blocks of a layer of a single row.
 cdef struct Rounds:
     long long warps, blocks
-    bint once               # a block takes the row at once, and a single group of the matrix's rows
+    bint once               # whether a block takes the row at once, and one group of matrix rows
 
 cdef int LINEAR = op_code("linear")
-cdef bint[64] is_served     # by the code of the element type
+cdef bint[64] is_served     # whether a kernel takes the element type of a code
 
 for _each in catalogue.ROWS:
     if _each.op == "linear":
@@ -70,11 +73,11 @@ cdef Rounds rounds_of(int ordinal, const Layer* p) except *:
     cdef long long rounds = ceiling(vectors, WARP * most)
     if rounds > 1:
         rounds = ceiling(vectors, WARP * GEMV_WARPS)
-    # As few rounds of a block's threads along a row as there can be, and threads for no more.
+    # A block goes along the row in as few rounds as it can, with as few threads as these need.
     found.warps = ceiling(vectors, WARP * rounds)
-    # The blocks that the device holds at once, and for all of them as many groups of rows.
+    # The grid has at most the blocks that the device holds at once, with equally many groups each.
     cdef long long held = GEMV_BLOCKS * GEMV_WARPS * multiprocessors // found.warps
-    # Larger grids have too many instructions to compute twice while the matrix is read.
+    # In larger grids, computing twice takes longer than reading the matrix.
     found.once = rounds == 1 and 4 * groups <= 3 * held
     found.blocks = ceiling(groups, ceiling(groups, held))
     return found
@@ -91,7 +94,7 @@ cdef int choose_gemv(Launch* launch, int ordinal, const Layer* p) except -1:
                       ROW_AT_ONCE if not p.operands[NORM_BIAS].address else CENTERED_ROW_AT_ONCE)
     set_geometry(&launch.geometry, rounds.blocks, WARP, <unsigned int>rounds.warps)
     launch.geometry.smem = <unsigned int>(GEMV_ROWS * VECTOR_BYTES * WARP * rounds.warps)
-    if rounds.warps > GEMV_WARPS:       # up to 32 KB every kernel may have
+    if rounds.warps > GEMV_WARPS:       # more than the 32 KB that every kernel may have
         allow_smem(<LoadedFunction>launch.entry.functions[launch.variant], launch.geometry.smem)
     return 0
 

@@ -101,10 +101,11 @@ cdef struct ProductPlan:
 
 cdef int MATMUL = op_code("matmul")
 cdef int COPY = op_code("copy")
-cdef int[64] kernel_types             # by element type, the type whose kernels compute it; -1: none
 cdef int SKINNY = len(VARIANTS)       # the first kernel of a matrix along the summed dimension
-cdef int[64] num_sizes                # by element type, how many there are of each layout
-cdef int[64] most_few_rows            # and the most rows that they take; 0: there is none
+# By the code of an element type:
+cdef int[64] kernel_types             # the type whose kernels compute it; -1: none
+cdef int[64] num_sizes                # the skinny kernels of each layout
+cdef int[64] most_few_rows            # the most rows that these take; 0: there is none
 
 for _each in DTYPES:
     num_sizes[<int>_each.code] = len(SIZES.get(_each.name, ()))

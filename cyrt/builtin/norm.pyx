@@ -63,12 +63,13 @@ cdef enum:
     BIAS_GRADIENT = 5
 
 cdef enum:
-    STATE = 4               # numbers of the state of a part of a row,
-    JOINT_STATE = 6         # and of the gradients' one
+    STATE = 4               # numbers of the state of a part of a row
+    JOINT_STATE = 6         # numbers of such a state of the gradients
     STRIP_RESIDENT = 2      # blocks of strips on a multiprocessor
     COLUMN = 32             # columns of a block that adds partials
-    FULL_LEAST = 1024       # elements of rows that fill their threads, two a block, at least
-    FULL_MOST = 4096        # and at most
+    # The shortest and the longest rows of which two that fill their threads share a block.
+    FULL_LEAST = 1024
+    FULL_MOST = 4096
 
 cdef int LAYER_NORM = op_code("layer_norm")
 

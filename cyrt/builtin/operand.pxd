@@ -6,6 +6,6 @@ from cyrt.driver.cuda cimport CUdeviceptr
 
 cdef struct Operand:
     PyObject* buffer            # a Buffer, borrowed; NULL: the input is the number in `value`
-    CUdeviceptr address         # of the element with index 0
-    const long long* strides    # in elements, one a dimension; NULL: contiguous in the shape
+    CUdeviceptr address         # where the element with index 0 is
+    const long long* strides    # elements to the next index, one a dimension; NULL: contiguous
     unsigned long long[2] value

@@ -30,9 +30,9 @@ cdef struct Problem:
     long long a_m, a_k, b_k, b_n
     bint conjugate              # whether a is conjugated
     bint exchanged              # whether the operation's factors are b and a
-    const Key* key              # that the launch is stored for; NULL: it is not stored
+    const Key* key              # the key to store the launch under; NULL: it is not stored
     int dtype
-    int multiprocessors         # of the device
+    int multiprocessors         # the device's
     int itemsize, sum_size      # bytes of an element, and of an element of the sum
 
 cdef inline bint is_aligned(const Problem* p, int operand, const Space* space, int first,

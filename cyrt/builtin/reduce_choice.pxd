@@ -23,7 +23,7 @@ cdef extern from "params/reduce.h" nogil:
         Divider parts, unit_parts, chunks
 
 cdef enum:
-    VECTOR_BYTES = 16       # of the widest vector: all that matters of an address's alignment
+    VECTOR_BYTES = 16       # bytes of the widest vector; no greater alignment matters
 
 # Kernels, in the order of Row.kernels.
 cdef enum Variant:
@@ -33,7 +33,7 @@ cdef enum Variant:
 
 # The final step of a reduction.
 cdef struct Finish:
-    double divisor      # of a sum (a mean) or of a variance; 1 for none
+    double divisor      # what a sum is divided by for a mean or a variance; else 1
     bint root           # whether a variance's root is the result
 
 # A reduction whose dimensions are simplified.
@@ -49,7 +49,7 @@ cdef struct Reduction:
 cdef struct ReduceLaunch:
     Launch launch
     Reduce params
-    int itemsize, items         # bytes of the input's elements; elements of a vector
+    int itemsize, items         # bytes of an element of the input; elements of a vector
     unsigned int num_parts
 
 # `operands` are the output and the input, whose elements have `itemsize` bytes, or are states with

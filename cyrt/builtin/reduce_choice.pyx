@@ -20,15 +20,18 @@ cdef extern from "params/reduce.h" nogil:
 
 cdef enum:
     WARP = 32
-    LOADS = 4               # units that a thread loads at once
-    SHARE = 8               # units of a thread before others of its warp share its result,
-    LONG_SHARE = 16         # before other warps do,
-    ALONE = 2               # or of a thread on an idle device
-    RESIDENT = 132 * 2048   # threads that an H200 runs at once
-    WAVES = 2               # grids of this many times RESIDENT threads end together
-    FILL = 3                # one wave of this many parts fills at least 3/4 of the device
-    WORTH = 2               # the factor that pays for a second launch; also the fewest parts
     SECTOR = 32             # bytes of a memory transaction
+    LOADS = 4               # units that a thread loads at once
+    # The units of a thread from which on more threads compute the result together:
+    SHARE = 8               # more threads of its warp
+    LONG_SHARE = 16         # more warps
+    ALONE = 2               # more threads, where the device would be idle
+    # The threads that an H200 runs at once. They are the same for every device: how a sum is divided,
+    # and so how it is rounded, follows from shape, strides and alignment alone.
+    RESIDENT = 132 * 2048
+    WAVES = 2               # grids of this many times RESIDENT threads end together
+    FILL = 3                # the fewest parts of which one wave fills 3/4 of the device
+    WORTH = 2               # the fewest parts, or shares of a thread, that pay for a second launch
 
 
 cdef bint put_dims(Outer2* outer, unsigned int* count, const Space* space, int first) noexcept:

@@ -15,8 +15,7 @@ cdef struct RopeSpace:
     long long[3][2] strides
     long long pairs, features
     long long first             # the first position, added to the offsets
-    long long offsets_step      # in elements, of the offsets and of the frequencies
-    long long freqs_step
+    long long offsets_step, freqs_step      # strides of the offsets and of the frequencies
     double turns                # full turns of the first pair from one position to the next
     double log2_step            # log2 of the ratio of a pair's turns to those of the pair before
     bint traditional            # neighbouring features are a pair

@@ -32,7 +32,7 @@ cdef extern from "params/scan.h" nogil:
         unsigned int strips
 
 cdef enum:
-    WARPS = 8                   # of a block: SCAN_BLOCK threads
+    WARPS = 8                   # a block's: SCAN_BLOCK threads
     GROUP = 32                  # tiles of a group, and groups of a run
     TILE_BYTES = 64 * 256       # bytes of a tile, in the compute type, if a row has several tiles
     SUMS = 16                   # alignment of sums in bytes

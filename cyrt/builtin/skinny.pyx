@@ -22,13 +22,14 @@ cdef extern from "params/matmul.h" nogil:
 
 cdef enum:
     WARP = 32
-    WARPS = 8               # of a block, where there are many
+    WARPS = 8               # a block's warps, where there are many
     PART_UNIT = 32          # a multiple of the elements of every vector
     DEEP_CHUNKS = 2         # the fewest chunks of a warp in a part
-    SHARED_BYTES = 64 << 10     # of a block at most
-    DEEP_STEPS = 8          # of a ring: the fewest steps of a warp in a part
-    MOST_BLOCKS = 4         # of a multiprocessor, which a ring's blocks fill once
-    RESERVED_SMEM = 1024    # bytes of shared memory that each block takes besides
+    SHARED_BYTES = 64 << 10     # the most shared memory of a block
+    # A ring's blocks fill the device once, at most MOST_BLOCKS on a multiprocessor.
+    DEEP_STEPS = 8          # the fewest steps of a ring's warp in a part
+    MOST_BLOCKS = 4
+    RESERVED_SMEM = 1024    # bytes of shared memory that the driver takes for each block
 
 
 cdef long long choose_skinny(Skinny* args, Launch* launch, int ordinal, int first, bint along,

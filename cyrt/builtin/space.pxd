@@ -13,8 +13,8 @@ cdef struct Space:
     int ndim
     int operands
     long long[MAX_NDIM] shape
-    long long[MAX_NDIM][MAX_OPERANDS] strides   # in elements
-    long long[MAX_OPERANDS] offsets             # of the first element, in elements
+    long long[MAX_NDIM][MAX_OPERANDS] strides   # all in elements
+    long long[MAX_OPERANDS] offsets             # each operand's first element
 
 cdef extern from "params/space.h" nogil:
     enum: MAX_OUTER         # the most dimensions of a kernel's space other than the innermost

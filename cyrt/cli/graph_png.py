@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import sqrt
 from xml.etree import ElementTree
 
-PIXELS = 2  # for each of the drawing's, in both directions, up to the limits
+PIXELS = 2  # pixels for one of the drawing's, in both directions, up to the limits
 MOST_PIXELS = 32_000_000
 MOST_ALONG_A_SIDE = 32_000  # Cairo's limit is 32,767
 

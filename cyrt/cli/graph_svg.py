@@ -26,11 +26,11 @@ FEWEST = 3  # repetitions that are folded
 MOST_IN_ROW = 12  # nodes; a wider row is split
 # Sizes in CSS pixels.
 _LETTER, _TITLE_LETTER, _LONGEST = 6.7, 7.9, 32  # widths, and the letters of a name
-_HEIGHT, _PADDING, _SPACE = 38.0, 16.0, 14.0  # of a node, in it, and between slots of a row
+_HEIGHT, _PADDING, _SPACE = 38.0, 16.0, 14.0  # a node's, in it, and between slots of a row
 _GAP, _MOST_GAP = 24.0, 96.0  # between rows; edges that lead far to a side get more of it
 _TITLE, _LOOP = 26.0, 14.0  # above a batch, and from a repeated part to the line beside it
 _LEGEND_WIDTH, _LEGEND_HEIGHT = 930.0, 44.0
-_LONG_SIDE, _SHORT_SIDE = 1123.0, 794.0  # of an A4 page
+_LONG_SIDE, _SHORT_SIDE = 1123.0, 794.0  # an A4 page's
 _SWEEPS = 4
 _STRAIGHT = 8.0  # weight of an edge that passes several rows, relative to a node's
 

@@ -25,7 +25,7 @@ OP_N, OP_T = 0, 1
 LAYOUT_BATCH_COUNT, LAYOUT_STRIDED_BATCH_OFFSET = 5, 6
 DESC_TRANSA, DESC_TRANSB = 3, 4
 PREF_MAX_WORKSPACE_BYTES, PREF_REDUCTION_SCHEME_MASK = 1, 3
-PREF_MIN_ALIGNMENT_BYTES = (5, 6, 7, 8)  # of A, B, C and D
+PREF_MIN_ALIGNMENT_BYTES = (5, 6, 7, 8)  # one for each matrix: A, B, C, D
 # Parts of a sum are added in the type of the computation, in one order.
 REDUCTION_SCHEME_COMPUTE_TYPE = 2
 

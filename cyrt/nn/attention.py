@@ -32,7 +32,7 @@ from cyrt.ops.ternary import clip, where
 
 _KERNEL_TYPES = frozenset(row.dtype for row in catalogue.ROWS if row.op == "attention")
 _FLASH_TYPES = frozenset(row.dtype for row in catalogue.ROWS if row.op == "flash_attention")
-_WEIGHTS = 256 << 20  # bytes of weights in memory at once, where products compute them
+_WEIGHTS = 256 << 20  # the most bytes of weights in memory, where products compute them
 _ROPE_ARGUMENTS = ("dims", "traditional", "base", "scale", "freqs")
 
 
@@ -50,13 +50,18 @@ def attention(
 ) -> Array:
     """Compute scaled dot-product attention: ``softmax(scale * q @ k.mT + mask) @ v``.
 
-    Weights and their sums are float32 (float64 for float64). Up to 16 rows of queries of a 16-bit
-    type or float32, of up to 256 features, with no mask or a causal one, take one launch, or two
-    where there are many keys. More rows of a 16-bit type, or other masks, take one launch for up to
-    128 features, or go by cuDNN where it is installed and their shape has come often enough to be
-    worth its plan, which takes 40 ms and more. Tensor cores round weights to the 16-bit
-    type where they are multiplied with the values; these are never in memory. Otherwise they are
-    made for some rows at a time: 256 MiB of them, or those of one row of all heads.
+    Weights and their sums are float32 (float64 for float64). The operands decide the way:
+
+    | rows of queries | features | mask | computed by |
+    |---|---|---|---|
+    | at most 16 | at most 256 | None, "causal" | one launch; two where there are many keys |
+    | any, of a 16-bit type | at most 128 | any | one launch, or cuDNN |
+    | any | any | any | products, with the weights in memory |
+
+    The first line is for 16-bit types and float32. Tensor cores, which the first two lines use for
+    16-bit types, round the weights to that type before they multiply them with the values. cuDNN is
+    used where it is installed, once a shape has come often enough to be worth its plan, which takes
+    40 ms and more. Products hold 256 MiB of weights at a time, or those of one row of all heads.
 
     Parameters
     ----------
@@ -276,7 +281,7 @@ def _wide(q: Array) -> str:
 
 
 def _at_once(count: int, nbytes: int) -> int:
-    """How many parts are computed at once, whose weights take so many bytes each."""
+    """The number of parts to compute at once, given the bytes of the weights of each."""
     return max(1, min(count, _WEIGHTS // max(1, nbytes)))
 
 
@@ -290,7 +295,7 @@ def _group_heads(x: Array, k: Array) -> Array:
 def _multiply(
     q: Array, k: Array, v: Array, scale: float, mask: Array | str | None, sinks: Array | None
 ) -> Array:
-    """Attend to some batches and rows of queries after the other, so that memory stays bounded."""
+    """Compute some batches and rows of queries at a time, so that memory stays bounded."""
     batches, heads, rows, _ = q.shape
     keys = k.shape[2]
     row_nbytes = heads * keys * dtype(_wide(q)).itemsize

@@ -31,9 +31,9 @@ def conv_general(input, weight, stride=1, padding=0, kernel_dilation=1, input_di
 
     Each element of the result is the sum of a window of the input times a filter: a correlation,
     or with `flip` a convolution. Padding, and the places between the elements of a dilated input,
-    are zeros, which may be multiplied, and so may zeros beside the filters of a strided gradient
-    or a dilated input: near an infinity results may be NaN. float16, bfloat16 and float32 are
-    summed in float32, float64 in float64. Equal inputs give equal bits.
+    are zeros. A kernel may multiply them, and, for a strided gradient or a dilated input, zeros
+    beside the filters: where the other factor is infinite, the result may be NaN. float16, bfloat16
+    and float32 are summed in float32, float64 in float64. Equal inputs give equal bits.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def conv_general(input, weight, stride=1, padding=0, kernel_dilation=1, input_di
         An operand is no Array of a real floating-point type, or a number is no int.
     ValueError
         The shapes do not fit, a number is out of its range, the kernel is larger than the padded
-        input by more than one place (by one, the result is empty), or there is no such activation.
+        input by two places or more (by one: the result is empty), or there is no such activation.
 
     Examples
     --------

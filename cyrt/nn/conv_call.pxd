@@ -3,10 +3,10 @@
 #
 # INVARIANTS
 # - An answer is kept under everything that selects what a call records, but for its operands'
-#   addresses: what the function computes, the objects of its arguments, the operands' types,
+#   addresses: what the function computes, the values of its arguments, the operands' types,
 #   devices, sizes, steps, and their addresses modulo ALIGNMENT.
-# - An answer holds these objects, so that their addresses are not used for others; it is kept only
-#   if they are immutable.
+# - The activation is in the key by its address, so an answer holds it. An answer is kept only if all
+#   arguments are in the key.
 
 from cyrt.builtin.window cimport WINDOW_AXES
 from cyrt.ndarray cimport Array

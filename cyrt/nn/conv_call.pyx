@@ -33,8 +33,8 @@ from cyrt.runtime.stream cimport current_state
 cdef enum:
     # Words of a question: 28 for the arguments, 11 an operand, 5 for a shape.
     MOST_WORDS = MOST_HASHED
-    SETS = 256              # of answers; a power of two
-    WAYS = 4                # answers of a set; a deep network's training step makes some 200 calls
+    SETS = 256              # Sets of answers, a power of two.
+    WAYS = 4                # Answers of a set; a deep network's training step makes some 200 calls.
     IS_INT = 1              # the last bits of a word tell what it is; those of an address are 0
     IS_SEQUENCE = 2
 
@@ -54,7 +54,7 @@ cdef class Answer:
     cdef object activation          # its address is in the question
     cdef Choice choice
     cdef int ordinal
-    cdef int code, ndim             # of the result
+    cdef int code, ndim             # The result's type and dimensions.
     cdef long long[MOST_DIMS] dims
 
 

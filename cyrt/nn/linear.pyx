@@ -32,7 +32,8 @@ cdef extern from "params/activation.h" nogil:
     enum: ACTIVATION_GELU_TANH
     enum: ACTIVATION_SILU
 
-# The activations of kernels, and their functions. A gate's is applied by the kernel without a code.
+# The kernel's code of each activation, and the function that computes it. A swiglu's kernel, which
+# is for gates alone, needs no code.
 cdef dict CODES = {
     None: <int>ACTIVATION_NONE,
     "relu": <int>ACTIVATION_RELU,
@@ -44,7 +45,7 @@ cdef dict CODES = {
 cdef dict FUNCTIONS = {"relu": relu, "gelu": gelu, "gelu_tanh": gelu_tanh, "silu": silu}
 cdef int LAYER_NORM = op_code("layer_norm")
 cdef int RMS_NORM = op_code("rms_norm")
-cdef bint[64] is_floating           # by the code of the element type
+cdef bint[64] is_floating           # whether the element type of a code is
 
 for _each in DTYPES:
     is_floating[<int>_each.code] = _each.kind == "f"
@@ -54,12 +55,15 @@ def linear(x, w, b=None, activation=None, residual=None, norm=None):
     """Multiply by a matrix of weights, with what precedes and follows in a linear layer.
 
     The result is ``residual + activation(normalised @ w.mT + b)``, where x is normalised if there
-    is a norm. For at most 16 rows of float16, bfloat16 or float32 that is one operation, which
-    rounds the result alone (and, for two rows or more, the normalised inputs); a norm that lacks a
-    weight or a bias is an operation of its own, and so is a layer_norm of more rows than one, and
-    that of a large layer. For more rows each
-    step is. So it is for operands of several types, and where w's rows are not contiguous, or not
-    aligned to 16 bytes.
+    is a norm. The layer is one operation, which rounds the result alone, if all of this holds;
+    otherwise each step is an operation of its own:
+
+    - there are at most 16 rows, of float16, bfloat16 or float32;
+    - all operands have one type;
+    - w's rows are contiguous and aligned to 16 bytes.
+
+    The norm of two rows or more is rounded, too. It is an operation of its own if it lacks a weight
+    or a bias, and a layer_norm also for two rows or more and in a large layer.
 
     Parameters
     ----------
@@ -154,8 +158,8 @@ cdef int check_operands(object x_, object w_, object b_, object activation, obje
 
 cdef Array record_fused(Array x, Array w, Array b, object activation, Array residual,
                         object norm):
-    """Record the layer as one operation, besides copies of operands that the kernel does not take
-    as they are. Return None, and record nothing, if no kernel computes it."""
+    """Record the layer as one operation, and copies of operands that the kernel cannot read in
+    place. Return None, and record nothing, if no kernel computes it."""
     cdef Layer layer
     cdef Array out, scale, shift
     cdef long long[MAX_NDIM] dims
@@ -206,7 +210,7 @@ cdef Array record_fused(Array x, Array w, Array b, object activation, Array resi
 
 
 cdef inline bint is_alike(Array operand, int code, int ordinal) except -1:
-    """Return whether an operand, if there is one, has the type and the device."""
+    """Return whether an operand has the type and the device, or is None."""
     return operand is None or operand.code == code and device_of(operand) == ordinal
 
 

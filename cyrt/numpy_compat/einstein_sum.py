@@ -114,10 +114,10 @@ def _sum_axes(x: Array, axes: tuple[int, ...]) -> Array:
 
 
 class _Plan(NamedTuple):
-    before: list[Steps]  # for each operand
+    before: list[Steps]  # each operand's
     # Which operands, the steps of each, and the function that multiplies them.
     products: list[tuple[Pair, Steps, Steps, Callable[[Array, Array], Array]]]
-    after: Steps  # for the last product
+    after: Steps  # the last product's
 
 
 class _Operand:

@@ -17,4 +17,4 @@ class Elementwise:
         where: Array | bool | None = None,
         dtype: Any = None,
     ) -> Array: ...
-    def __getattr__(self, name: str) -> Any: ...  # of some: outer, reduce, accumulate, at
+    def __getattr__(self, name: str) -> Any: ...  # Some have outer, reduce, accumulate, at.

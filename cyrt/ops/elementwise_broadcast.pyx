@@ -115,7 +115,7 @@ cdef Array record_broadcast(int op, int code, int result, int count, PyObject** 
     cdef long long[MAX_NDIM] joint
     cdef long long[MAX_INPUTS][MAX_NDIM] broadcast
     cdef Operand[MAX_INPUTS + 1] raw
-    cdef const long long* dims = NULL       # of the result: those of the arrays if all are equal
+    cdef const long long* dims = NULL       # The result's; the arrays' own where all are equal.
     cdef const long long* steps
     cdef Array x, target
     cdef list casts = None                  # keeps the casts alive until they are recorded

@@ -28,7 +28,8 @@ from cyrt.tracing.cupti import Collector, Unavailable
 
 _CLOCK_SECONDS = 5.0  # an event's time is a float32 of ms: 1 µs is lost after 16 s
 _CLOCK_NANOSECONDS, _CLOCK_READS = 30_000, 10  # readings until two looks are so close
-_COUNTS = ("hits", "misses", "chained", "instantiations", "patched")  # of CommandEncoder.stats()
+# The counters of CommandEncoder.stats() that a trace has.
+_COUNTS = ("hits", "misses", "chained", "instantiations", "patched")
 _HOST, _FIRST_DEVICE = 1, 2  # process numbers in the file
 
 

@@ -45,7 +45,8 @@ cdef struct KernelRecord:
     uint64_t graph_node
     uint32_t shared_memory_limit, graph
 
-cdef struct CopyRecord:      # of a memset, too
+# The record of a copy, and of a memset.
+cdef struct CopyRecord:
     uint32_t kind
     uint32_t ignored
     uint64_t nbytes

@@ -1,26 +1,27 @@
-// A linear layer of one row, whose elements the threads of a block take at once, and of whose matrix a
-// block takes a single group of rows.
+// A linear layer of one row. A block's threads take the whole row at once, and one group of the
+// matrix's rows.
 //
-// Such layers are short, and each waits for the one before: what counts is the time from its end to
-// the last result, with the matrix there. A warp would meet every instruction for the first time then,
-// and fetch it. So a block computes more than once: before it waits, without the row, and then with
-// it. The first passes bring the instructions, and of a layer_norm the products that do not depend on
-// the row, those of the matrix with the norm's bias and with its weight, since
+// Such layers are short, and each waits for the one before. So the time that counts is that from the
+// end of the one before to the last result; the matrix is loaded by then. A block computes several
+// passes: the first ones before it waits, without the row, and the last one with it. The first passes
+// load the instructions, which a warp would otherwise fetch in that time. For a layer_norm they also
+// compute the products that do not depend on the row, those of the matrix with the norm's bias and
+// with its weight:
 //
 //     sum(((x - mean) * scale * weight + bias) * matrix)
 //         = scale * (sum((x - p) * weight * matrix) - (mean - p) * sum(weight * matrix))
 //           + sum(bias * matrix).
 //
-// There p is the mean of the row's first elements, so that neither a mean that is large beside the
-// deviation nor a few outliers cost accuracy. The moments are summed beside the products, as the squares
-// of an rms_norm are.
+// Here p is the mean of the row's first elements: neither a mean that is much larger than the deviation
+// nor a few outliers cost accuracy. The same loop sums the row's moments, or an rms_norm's squares.
 #pragma once
 
 #include "gemv.cuh"
 
 namespace cyrt {
 
-// The mean of the first elements of a row of n, whole vectors; that of equal elements is exact.
+// The mean of the first elements of a row of n elements, which are whole vectors. The mean of equal
+// elements is exact.
 template <class T> __device__ inline float mean_of_first(const T* row, uint32 n) {
     constexpr int K = VECTOR_BYTES / sizeof(T), COUNT = 8;
     float x[COUNT / K][K];
@@ -36,13 +37,13 @@ template <class T> __device__ inline float mean_of_first(const T* row, uint32 n)
     return x[0][0] * (1.0f / COUNT);
 }
 
-// CENTERED: the norm is a layer_norm, else it is an rms_norm, or there is none.
+// CENTERED: the norm is a layer_norm; otherwise it is an rms_norm, or there is none.
 template <class T, bool CENTERED> __device__ inline void gemv_once(const Linear& all) {
     const Skinny& args = all.product;
     constexpr int K = VECTOR_BYTES / sizeof(T), ROWS = GEMV_ROWS, WARPS = GEMV_ONCE_WARPS;
     // With a layer_norm, the products with its bias, with its weight, and with the row.
     constexpr uint32 PASSES = CENTERED ? 3 : 2;
-    extern __shared__ uint4 copies[];  // of each row: a vector of every thread, for itself
+    extern __shared__ uint4 copies[];  // each thread's own vector of each row
     __shared__ float of_warp[PASSES][WARPS][ROWS];
     __shared__ float2 moments_of_warp[PASSES][WARPS];
     const bool gated = all.gated, normed = all.norm;
@@ -74,7 +75,8 @@ template <class T, bool CENTERED> __device__ inline void gemv_once(const Linear&
     launch_dependents<PRODUCT_BLOCKS>();
     Fragment<T, K> row = {};
     float near = 0;
-    const uint32 first = CENTERED || args.early ? 0 : PASSES - 1;  // in vain behind the wait
+    // Behind the wait, passes that only load instructions would gain nothing.
+    const uint32 first = CENTERED || args.early ? 0 : PASSES - 1;
 #pragma unroll 1
     for (uint32 pass = first; pass < PASSES; ++pass) {
         const bool last = pass + 1 == PASSES;

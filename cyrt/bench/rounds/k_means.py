@@ -10,7 +10,7 @@ import cyrt
 from cyrt.bench.rounds.program import Rounds
 
 POINTS, CLUSTERS, FEATURES = 2048, 8, 4
-STEPS = 5  # of a round
+STEPS = 5  # a round's
 
 
 class KMeans(Rounds):

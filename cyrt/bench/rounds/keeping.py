@@ -8,7 +8,7 @@ import cyrt
 from cyrt.bench.rounds.program import Rounds
 
 N = 1024
-STEPS = 100  # of a round
+STEPS = 100  # a round's
 
 
 class Keeping(Rounds):

@@ -7,7 +7,7 @@ import numpy as np
 import cyrt
 from cyrt.bench.rounds.program import Rounds
 
-STEPS = 20  # of a round
+STEPS = 20  # a round's
 RATE = 0.2
 
 

@@ -10,7 +10,8 @@ from cyrt.dtypes import dtype
 TEMPLATES = ("attention",)
 # One row of queries in a block; keys that are not aligned; parts of the cache.
 VARIANTS = ("", "_unaligned", "_parts")
-ROWS = ("_4", "_8")  # of queries in a block, at most
+# The most rows of queries in a block, as suffixes of kernels.
+ROWS = ("_4", "_8")
 TILES = ("_64", "_128", "_256")  # by tensor cores, the most features
 
 
