@@ -136,9 +136,12 @@ def test_rooms_are_there_and_documented():
     assert documented == FLOORS
 
 
-def test_every_extension_ships_a_stub():
+def test_an_extension_with_public_names_ships_a_stub():
     for source in ROOT.rglob("*.pyx"):
-        assert source.with_suffix(".pyi").exists(), source
+        public = re.findall(
+            r"^(?:def|class|cpdef \w+) ([A-Za-z]\w*)[(:]", source.read_text(), re.MULTILINE
+        )
+        assert source.with_suffix(".pyi").exists() or not public, (source, public)
 
 
 def test_installed_with_its_types():

@@ -210,7 +210,6 @@ def targets_of(archs: list[str]) -> list[tuple[str, str]]:
 def build(folder: Path, archs: list[str], workers: int) -> None:
     """Compile missing and outdated files, and delete files that are no longer needed."""
     begin = time.monotonic()
-    nvrtc()
     targets = targets_of(archs)
     done = read_manifest(folder)
     wanted, jobs = {}, []
@@ -222,6 +221,9 @@ def build(folder: Path, archs: list[str], workers: int) -> None:
             wanted[entry] = key
             if done.get(entry) != key or not path.exists():
                 jobs.append((name, text, target, path))
+    if not jobs and done == wanted:
+        return
+    nvrtc()
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MANIFEST).unlink(missing_ok=True)
     jobs.sort(key=lambda job: -len(job[1]))

@@ -3,7 +3,8 @@
 ``cythonize.py FOLDER MODULE...`` writes ``FOLDER/room.name.c`` for each ``room/name.pyx`` of the
 package. A separate process for each module takes four times as long: each process loads Cython and
 parses its utility code and our shared declarations. Files whose text stays the same are not
-written, so that their objects are not rebuilt.
+written, so that their objects are not rebuilt. Where no source has changed since the last time,
+Cython is not even imported.
 
 What Cython adds to every module, such as its type of functions, goes into
 ``FOLDER/cython_utility.c``, the module ``cyrt.cython_utility``, which the others import: otherwise
@@ -15,18 +16,30 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from importlib import metadata
 from pathlib import Path
-
-from Cython.Build import cythonize
-from setuptools import Extension
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = "cython_utility"
 DIRECTIVES = {"language_level": 3, "boundscheck": False, "wraparound": False}
 
 
+def state() -> str:
+    """All that decides the translation: the tool, the modules, and the times of the sources."""
+    sources = [each for each in (ROOT / "cyrt").rglob("*.p*") if each.suffix in (".pyx", ".pxd")]
+    times = [f"{each} {each.stat().st_mtime_ns}" for each in sorted([*sources, Path(__file__)])]
+    return "\n".join([metadata.version("Cython"), *sys.argv[1:], *times])
+
+
 def main() -> None:
     folder = Path(sys.argv[1]).resolve()
+    stamp, now = folder / "cythonize.txt", state()
+    if stamp.exists() and stamp.read_text() == now:
+        return
+    stamp.unlink(missing_ok=True)
+    from Cython.Build import cythonize
+    from setuptools import Extension
+
     # A syntax tree holds many objects and leaves little garbage: with Python's own threshold the
     # collector takes a fifth of the time.
     gc.set_threshold(200_000, 20, 100)
@@ -50,6 +63,7 @@ def main() -> None:
         target = folder / f"{module.replace('/', '.')}.c"
         if not target.exists() or target.read_bytes() != text:
             target.write_bytes(text)
+    stamp.write_text(now)
 
 
 if __name__ == "__main__":

@@ -159,6 +159,16 @@ def set_up(*extras: str) -> None:
     print(f"set up in {time.monotonic() - begin:.0f} s", flush=True)
 
 
+def install_plan() -> dict[Path, str]:
+    """The destination of each file that the build installs, as Meson writes it."""
+    plan = json.loads((BUILD / "meson-info" / "intro-install_plan.json").read_text())
+    return {
+        Path(source): entry["destination"]
+        for section in plan.values()
+        for source, entry in section.items()
+    }
+
+
 def installed_folder() -> Path:
     """The ``site-packages`` of the virtual environment."""
     return Path(
@@ -177,13 +187,15 @@ def build() -> None:
     if not (PYTHON.exists() and BUILD.exists()):
         set_up("test")
         return
+    # Meson finds the families of kernels when it configures.
+    rows = set((ROOT / "cyrt" / "builtin" / "rows").glob("*.py"))
+    if rows != {path for path in install_plan() if path.parent.name == "rows"}:
+        run(PYTHON.parent / "meson", "setup", "--reconfigure", BUILD)
     run(PYTHON.parent / "ninja", "-C", BUILD, "--quiet")
     folder, copied = installed_folder(), 0
-    plan = json.loads((BUILD / "meson-info" / "intro-install_plan.json").read_text())
     files = {
-        Path(source): folder / entry["destination"].removeprefix("{py_platlib}/")
-        for section in plan.values()
-        for source, entry in section.items()
+        source: folder / destination.removeprefix("{py_platlib}/")
+        for source, destination in install_plan().items()
     }
     for source in [each for each in files if each.is_dir()]:
         target = files.pop(source)
@@ -205,7 +217,10 @@ def build() -> None:
     ]
     for path in removed:
         path.unlink()
-    print(f"{copied} files copied to {folder}, {len(removed)} removed", flush=True)
+    done = (
+        f"{copied} copied to {folder}, {len(removed)} removed" if copied or removed else "unchanged"
+    )
+    print(f"installed files: {done}", flush=True)
 
 
 def demo() -> None:

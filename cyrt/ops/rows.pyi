@@ -1,1 +1,0 @@
-# C-level functions only: see rows.pxd.

@@ -1,1 +1,0 @@
-# C-level declarations only: see seam.pxd.
