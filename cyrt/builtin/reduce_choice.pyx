@@ -26,8 +26,8 @@ cdef enum:
     SHARE = 8               # more threads of its warp
     LONG_SHARE = 16         # more warps
     ALONE = 2               # more threads, where the device would be idle
-    # The threads that an H200 runs at once. They are the same for every device: how a sum is divided,
-    # and so how it is rounded, follows from shape, strides and alignment alone.
+    # The threads that an H200 runs at once. They are the same for every device: how a sum is
+    # divided, and so how it is rounded, follows from shape, strides and alignment alone.
     RESIDENT = 132 * 2048
     WAVES = 2               # grids of this many times RESIDENT threads end together
     FILL = 3                # the fewest parts of which one wave fills 3/4 of the device

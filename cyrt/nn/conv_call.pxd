@@ -5,8 +5,8 @@
 # - An answer is kept under everything that selects what a call records, but for its operands'
 #   addresses: what the function computes, the values of its arguments, the operands' types,
 #   devices, sizes, steps, and their addresses modulo ALIGNMENT.
-# - The activation is in the key by its address, so an answer holds it. An answer is kept only if all
-#   arguments are in the key.
+# - The activation is in the key by its address, so an answer holds it. An answer is kept only if
+#   all arguments are in the key.
 
 from cyrt.builtin.window cimport WINDOW_AXES
 from cyrt.ndarray cimport Array
