@@ -4,23 +4,7 @@
 result; ``softmax_vjp`` takes softmax's result instead, and ``rope_vjp`` that gradient alone.
 """
 
-from cyrt.nn.activations import (
-    gelu,
-    gelu_tanh,
-    gelu_tanh_vjp,
-    gelu_vjp,
-    relu,
-    relu_vjp,
-    sigmoid,
-    sigmoid_vjp,
-    silu,
-    silu_vjp,
-    softplus,
-    softplus_vjp,
-    swiglu,
-    tanh,
-    tanh_vjp,
-)
+from cyrt.nn.activations import *
 from cyrt.nn.attention import attention, attention_vjp
 from cyrt.nn.conv import (
     conv1d,
@@ -39,6 +23,7 @@ from cyrt.nn.norm import layer_norm, layer_norm_vjp, rms_norm, rms_norm_vjp
 from cyrt.nn.pool import avg_pool, avg_pool_vjp, max_pool, max_pool_vjp
 from cyrt.nn.rope import rope, rope_vjp
 from cyrt.nn.softmax import cross_entropy, cross_entropy_vjp, log_softmax, softmax, softmax_vjp
+from cyrt.ops.functions import sigmoid, tanh
 from cyrt.ops.reduce import logsumexp
 
 __all__ = [

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from cyrt.ops.elementwise import Elementwise
-from cyrt.ops.functions import sigmoid, tanh
+from cyrt.ops.elementwise import Elementwise as _Elementwise
 
 _TEXT = """{summary}
 
@@ -39,21 +38,21 @@ Notes
 _LIMITS = "At infinities the result is the limit; NaN gives NaN."
 
 
-def _activation(name: str, summary: str, notes: str = _LIMITS) -> Elementwise:
+def _activation(name: str, summary: str, notes: str = _LIMITS) -> _Elementwise:
     text = _TEXT.format(
         summary=summary, operands="x", result="An array of x's shape and type.", notes=notes
     )
-    return Elementwise(name, ("x",), text, "cyrt.nn")
+    return _Elementwise(name, ("x",), text, "cyrt.nn")
 
 
-def _vjp(name: str) -> Elementwise:
+def _vjp(name: str) -> _Elementwise:
     text = _TEXT.format(
         summary=f"Compute the gradient of :func:`{name}`'s input from that of its result.",
         operands="x, g",
         result="The gradient of x: the derivative at x times g.",
         notes="g is the gradient of the result.",
     )
-    return Elementwise(f"{name}_vjp", ("x", "g"), text, "cyrt.nn")
+    return _Elementwise(f"{name}_vjp", ("x", "g"), text, "cyrt.nn")
 
 
 relu = _activation("relu", "The greater of x and 0.", "NaN gives NaN.")
@@ -76,7 +75,7 @@ silu_vjp = _vjp("silu")
 sigmoid_vjp = _vjp("sigmoid")
 tanh_vjp = _vjp("tanh")
 softplus_vjp = _vjp("softplus")
-swiglu = Elementwise(
+swiglu = _Elementwise(
     "swiglu",
     ("gate", "up"),
     _TEXT.format(
@@ -87,21 +86,3 @@ swiglu = Elementwise(
     ),
     "cyrt.nn",
 )
-
-__all__ = [
-    "gelu",
-    "gelu_tanh",
-    "gelu_tanh_vjp",
-    "gelu_vjp",
-    "relu",
-    "relu_vjp",
-    "sigmoid",
-    "sigmoid_vjp",
-    "silu",
-    "silu_vjp",
-    "softplus",
-    "softplus_vjp",
-    "swiglu",
-    "tanh",
-    "tanh_vjp",
-]

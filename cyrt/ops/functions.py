@@ -5,8 +5,8 @@ The standard's functions come first, then others of NumPy and SciPy, then NumPy'
 
 from __future__ import annotations
 
-from cyrt.builtin.rows.elementwise import BINARY, TO_BOOL, TO_REAL, UNARY
-from cyrt.ops.elementwise import Elementwise
+from cyrt.builtin.rows import elementwise as _rows
+from cyrt.ops.elementwise import Elementwise as _Elementwise
 
 _KINDS = {
     "biufc": "any type",
@@ -53,16 +53,18 @@ _STANDARD = "Special cases are those of the Python array API standard, 2025.12."
 
 def _function(
     name: str, operands: tuple[str, ...], summary: str, notes: str, standard: bool
-) -> Elementwise:
+) -> _Elementwise:
     alone = len(operands) == 1
-    kinds = set("".join((UNARY if alone else BINARY)[name]))
-    if name in TO_BOOL:
+    kinds = set("".join((_rows.UNARY if alone else _rows.BINARY)[name]))
+    if name in _rows.TO_BOOL:
         result = "bool"
     elif alone:
-        result = "the type computed in" + (", real for a complex one" if name in TO_REAL else "")
+        result = "the type computed in" + (
+            ", real for a complex one" if name in _rows.TO_REAL else ""
+        )
     else:
         result = "the type that both promote to"
-    return Elementwise(
+    return _Elementwise(
         name,
         operands,
         _TEXT.format(
@@ -77,11 +79,11 @@ def _function(
     )
 
 
-def _unary(name: str, summary: str, notes: str = "", *, standard: bool = True) -> Elementwise:
+def _unary(name: str, summary: str, notes: str = "", *, standard: bool = True) -> _Elementwise:
     return _function(name, ("x",), summary, notes, standard)
 
 
-def _binary(name: str, summary: str, notes: str = "", *, standard: bool = True) -> Elementwise:
+def _binary(name: str, summary: str, notes: str = "", *, standard: bool = True) -> _Elementwise:
     return _function(name, ("x1", "x2"), summary, notes, standard)
 
 
@@ -211,5 +213,3 @@ bitwise_not, invert, left_shift, right_shift = (
     bitwise_left_shift,
     bitwise_right_shift,
 )
-
-__all__ = [name for name, each in globals().items() if isinstance(each, Elementwise)]
