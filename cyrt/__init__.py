@@ -44,8 +44,7 @@ from cyrt.runtime.reserve import memory_stats, trim_memory
 from cyrt.runtime.stream import Stream, stream
 from cyrt.runtime.waiting import synchronize
 from cyrt.settings import warn_of_unknown_names as _warn_of_unknown_names
-
-__version__ = "0.1.0"
+from cyrt.version import __version__  # noqa: F401
 
 _warn_of_unknown_names()
 

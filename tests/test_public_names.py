@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from importlib import metadata
 
 import pytest
 
@@ -46,6 +47,10 @@ def test_the_parameters_of_a_class():
     assert "priority" in inspect.signature(cyrt.Stream).parameters
     assert "defines" not in inspect.signature(cyrt.Kernel).parameters
     assert inspect.getdoc(cyrt.Buffer).startswith("Bytes of device memory")
+
+
+def test_the_version_is_the_packages():
+    assert cyrt.__version__ == metadata.version("cyrt")
 
 
 def test_a_mistyped_variable(python):

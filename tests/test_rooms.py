@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent / "cyrt"
 FLOORS = {
     "dtypes": 0,
     "settings": 0,
+    "version": 0,
     "driver": 1,
     "runtime": 2,
     "libs": 3,
@@ -115,6 +116,13 @@ def test_calls_upward_go_through_seams():
             assert found is None or found[1] == room, f"{path} sets {name} of another room"
 
 
+def test_the_command_line_alone_needs_rich():
+    users = {
+        p for p in ROOT.rglob("*.py") if re.search(r"^\s*(from|import) rich\b", p.read_text(), re.M)
+    }
+    assert {path.parent.name for path in users} == {"cli"}
+
+
 def test_the_runtime_has_one_path_to_a_commit():
     calls = [
         path.name
@@ -126,7 +134,9 @@ def test_the_runtime_has_one_path_to_a_commit():
 
 def test_rooms_are_there_and_documented():
     for room in FLOORS:
-        assert any((ROOT / room).with_suffix(end).exists() for end in ("", ".py", ".pyx")), room
+        assert any(
+            (ROOT / room).with_suffix(end).exists() for end in ("", ".py", ".py.in", ".pyx")
+        ), room
     page = (ROOT.parent / "docs" / "architecture.md").read_text()
     documented = {
         name.strip(" `"): int(floor)
