@@ -33,7 +33,7 @@ python3 -c "import xdist" 2>/dev/null && pytest+=(-n 8)
 step suite "${pytest[@]}" "$root/tests"
 step memory python3 -m pytest -p no:cacheprovider -q "$root/tests/graph/test_flat_memory.py"
 CYRT_GRAPHS=0 step suite_without_graphs "${pytest[@]}" "$root/tests"
-LINES_SHOWN=70 step bench python3 -m cyrt bench --peers --json "$out/bench.json" \
+LINES_SHOWN=70 step bench python3 -m cyrt bench --json "$out/bench.json" \
     --plot "$out/bench.svg"
 for script in "$root"/tools/benchmarks/*.py; do
     name=$(basename "$script" .py)

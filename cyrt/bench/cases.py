@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import cyrt
 from cyrt import settings
-from cyrt.bench import arrays, dispatch, emulated, imports, settling, views
+from cyrt.bench import arrays, dispatch, emulated, imports, views
 from cyrt.bench.floor_cases import NO_PROGRAMMATIC
 from cyrt.bench.floors import Chain as Floor
 from cyrt.bench.launches import (
@@ -158,10 +158,6 @@ def _views(bench: Bench) -> Iterator[Row]:
             )
 
 
-def _programs(bench: Bench) -> Iterator[Row]:
-    return settling.run(bench.stream, bench.rounds, emulated=bench.emulated)
-
-
 def _direct(bench: Bench) -> Iterator[Row]:
     """Yield the time of direct launches; the difference to the C loop is Python's."""
     encoder = cyrt.CommandEncoder(graphs=False)
@@ -217,7 +213,6 @@ CASES: dict[str, Case] = {
     "sync": Case(_sync),
     "arrays": Case(_arrays, _REPLAYS),
     "views": Case(_views),
-    "programs": Case(_programs),
     "direct": Case(_direct),
     "update": Case(_update),
     "dispatch": Case(lambda bench: dispatch.run(), ()),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -14,16 +14,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 import cyrt
 from cyrt import settings
-from cyrt.bench.cases import CASES
+from cyrt.bench.cases import CASES, Case
 from cyrt.bench.floor_cases import FLOORS, measure_floor
 from cyrt.bench.measurement import Bench
-from cyrt.bench.peers import PEERS
-from cyrt.bench.peers import measure as measure_peer
 from cyrt.bench.row import Row
 from cyrt.cli.bench_comparison import compare
 from cyrt.cli.bench_plot import PICTURES, draw
 from cyrt.cli.bench_report import Report
-from cyrt.cli.output import Refusal, one_line, unwritable
+from cyrt.cli.output import Refusal, one_line, say, unwritable
 
 MOST_ROUNDS = 2000  # programs count in float32, which is exact up to 2**24
 
@@ -34,19 +32,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = "Measure what launches cost; each case checks its results first."
     parser.epilog = (
         f"cases: {', '.join(CASES)}\n"
-        f"peers: {', '.join(PEERS)}\n\n"
-        "Products, sorting, reductions, indexing, random numbers and elementwise kernels are\n"
-        "measured by the scripts in tools/benchmarks/ of cyrt's source."
+        "\nWhole programs, other libraries, products, sorting, reductions, indexing, random\n"
+        "numbers and elementwise kernels are measured by the scripts in tools/benchmarks/ of\n"
+        "cyrt's source."
     )
     parser.add_argument(
         "--case", action="append", metavar="NAME", help="only this case; repeatable"
-    )
-    parser.add_argument(
-        "--peers",
-        nargs="?",
-        const="all",
-        metavar="NAMES",
-        help="beside other libraries: all, or names with commas between",
     )
     parser.add_argument(
         "--rounds",
@@ -66,8 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(options: argparse.Namespace) -> int:
-    """Measure, print the table, and write the files.
+def run(options: argparse.Namespace, cases: Mapping[str, Case] = CASES) -> int:
+    """Measure the cases that the options name, or all; print the table, and write the files.
 
     Raises
     ------
@@ -77,15 +68,14 @@ def run(options: argparse.Namespace) -> int:
         A program's results are wrong; nothing was printed or written.
     """
     if options.compare is not None:
-        for name in ("case", "peers", "json", "plot"):
+        for name in ("case", "json", "plot"):
             if getattr(options, name) is not None:
                 raise Refusal(f"--compare measures nothing, so --{name} cannot be given beside it")
         return compare(*options.compare)
-    names = list(dict.fromkeys(options.case or CASES))
+    names = list(dict.fromkeys(options.case or cases))
     for name in names:
-        if name not in CASES:
-            raise Refusal(f"no case is named {name!r}; there are {', '.join(CASES)}")
-    peers = _peer_names(options.peers)
+        if name not in cases:
+            raise Refusal(f"no case is named {name!r}; there are {', '.join(cases)}")
     if not 1 <= options.rounds <= MOST_ROUNDS:
         raise Refusal(f"rounds: expected a number from 1 to {MOST_ROUNDS}, got {options.rounds}")
     _check_files(options.json, options.plot)
@@ -106,7 +96,7 @@ def run(options: argparse.Namespace) -> int:
         [],
     )
     try:
-        _measure(report, names, peers, options.rounds)
+        _measure(report, {name: cases[name] for name in names}, options.rounds)
     except cyrt.CompileError as error:
         if error.name != "NVRTC_NOT_FOUND":
             raise
@@ -121,14 +111,17 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _peer_names(text: str | None) -> list[str]:
-    if text is None:
-        return []
-    names = list(PEERS) if text == "all" else [name.strip() for name in text.split(",")]
-    for name in names:
-        if name not in PEERS:
-            raise Refusal(f"no peer is named {name!r}; there are {', '.join(PEERS)}")
-    return list(dict.fromkeys(names))
+def run_script(cases: Mapping[str, Case], arguments: list[str] | None = None) -> int:
+    """Run a script's cases with the command's options; returns the exit status."""
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    parser.description, parser.epilog = None, f"cases: {', '.join(cases)}"
+    options = parser.parse_args(arguments)
+    try:
+        return run(options, cases)
+    except Refusal as refusal:
+        say(f"{parser.prog}: {refusal}")
+        return 2
 
 
 def _check_files(json_file: Path | None, picture: Path | None) -> None:
@@ -145,14 +138,10 @@ def _check_files(json_file: Path | None, picture: Path | None) -> None:
             )
 
 
-def _measure(report: Report, names: list[str], peers: list[str], rounds: int) -> None:
-    """Add the rows of the floors that the cases are compared with, the cases, and the peers."""
+def _measure(report: Report, cases: Mapping[str, Case], rounds: int) -> None:
+    """Add the rows of the floors that the cases are compared with, and of the cases."""
     bench = Bench(rounds)
-    floors = [
-        floor
-        for floor in FLOORS
-        if any(floor in CASES[name].floors for name in names) or (peers and floor == "C loop")
-    ]
+    floors = [floor for floor in FLOORS if any(floor in case.floors for case in cases.values())]
     console = Console(stderr=True)
     # On stderr, and erased at the end: a pipe gets the table only.
     with Progress(
@@ -163,7 +152,7 @@ def _measure(report: Report, names: list[str], peers: list[str], rounds: int) ->
         transient=True,
         disable=not console.is_terminal,
     ) as progress:
-        task = progress.add_task("", total=len(floors) + len(names) + len(peers))
+        task = progress.add_task("", total=len(floors) + len(cases))
 
         def step(name: str, rows: Iterable[Row]) -> None:
             progress.update(task, description=f"measuring {name}")
@@ -172,7 +161,5 @@ def _measure(report: Report, names: list[str], peers: list[str], rounds: int) ->
 
         for name in floors:
             step(name, [measure_floor(bench, name)])
-        for name in names:
-            step(name, CASES[name].run(bench))
-        for name in peers:
-            step(name, (Row("peer", name, **found) for found in measure_peer(name, rounds)))
+        for name, case in cases.items():
+            step(name, case.run(bench))

@@ -7,10 +7,8 @@ import json
 import sys
 from pathlib import Path
 
+import peers
 import pytest
-
-from cyrt.bench import peers
-from cyrt.cli import bench, main
 
 FAKES = """
 import numpy as np
@@ -82,6 +80,11 @@ def test_a_peer_tells_its_time_or_why_not(fakes, name, timed, note):
     assert [row["note"] for row in rows if "note" in row] == ([] if note is None else [note])
 
 
+def test_a_case_that_a_script_lacks(fakes, capsys):
+    assert fakes.main(["--case", "none"]) == 2
+    assert "no case is named 'none'; there are chain, right, wrong" in capsys.readouterr().err
+
+
 def test_every_peer_is_a_function_of_its_own():
     ways = [peer.chains for peer in peers.PEERS.values()]
     assert len(set(ways)) == len(ways) == 9
@@ -100,10 +103,8 @@ def test_every_peer_is_a_function_of_its_own():
 
 def test_peers_without_a_gpu_are_named(fakes, monkeypatch, tmp_path):
     monkeypatch.setattr(fakes, "_has_gpu", lambda: False)
-    monkeypatch.setattr(bench, "measure_peer", fakes.measure)
-    monkeypatch.setattr(bench, "PEERS", fakes.PEERS)
     file = tmp_path / "rows.json"
-    assert main(["bench", "--case", "sync", "--rounds", "1", "--peers", "--json", str(file)]) == 0
+    assert fakes.main(["--rounds", "1", "--json", str(file)]) == 0
     rows = json.loads(file.read_text())["rows"]
     assert {r["name"]: r["note"] for r in rows if r["kind"] == "peer"} == {
         **dict.fromkeys(fakes.PEERS, "no GPU"),

@@ -160,7 +160,6 @@ def test_a_file_that_fills_up_is_told_in_one_line(monkeypatch, capsys):
     ("arguments", "message"),
     [
         (["--case", "chian"], "no case is named 'chian'; there are record, chain"),
-        (["--peers", "torch,tensorflow"], "no peer is named 'tensorflow'; there are torch, cupy"),
         (["--rounds", "0"], "rounds: expected a number from 1 to 2000, got 0"),
         (["--plot", "bars.txt"], "bars.txt: expected a name that ends in .svg or .png or .pdf"),
         (

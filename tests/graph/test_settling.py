@@ -7,16 +7,16 @@ from collections import deque
 
 import numpy as np
 import pytest
+from rounds.adam import Adam
+from rounds.k_means import KMeans
+from rounds.keeping import Keeping
+from rounds.mlp import Training
+from rounds.program import Rounds
+from rounds.stencil import Stencil
+from rounds.transformer import Decoding
+from settling import settle
 
 import cyrt
-from cyrt.bench.rounds.adam import Adam
-from cyrt.bench.rounds.k_means import KMeans
-from cyrt.bench.rounds.keeping import Keeping
-from cyrt.bench.rounds.mlp import Training
-from cyrt.bench.rounds.program import Rounds
-from cyrt.bench.rounds.stencil import Stencil
-from cyrt.bench.rounds.transformer import Decoding
-from cyrt.bench.settling import settle
 
 pytestmark = pytest.mark.usefixtures("pooled", "batched")
 both = pytest.mark.parametrize("commit", [True, False], ids=["a commit a round", "no commit"])

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rounds.adam import Adam
+from rounds.k_means import KMeans
+from rounds.keeping import Keeping
+from rounds.mlp import Training
+from rounds.program import Rounds
+from rounds.stencil import Stencil
 
 import cyrt
 from cyrt import settings
-from cyrt.bench.rounds.adam import Adam
-from cyrt.bench.rounds.k_means import KMeans
-from cyrt.bench.rounds.keeping import Keeping
-from cyrt.bench.rounds.mlp import Training
-from cyrt.bench.rounds.program import Rounds
-from cyrt.bench.rounds.stencil import Stencil
 
 MAX_OPS = 128
 
@@ -38,6 +38,8 @@ PROGRAMS = {
     "k-means": KMeans,
 }
 programs = pytest.mark.parametrize("make", PROGRAMS.values(), ids=PROGRAMS)
+
+BENCHMARKS = Path(__file__).resolve().parents[2] / "tools" / "benchmarks"
 
 
 class Between:
@@ -239,8 +241,8 @@ def test_programs_that_ran_before_do_not_unsettle_the_next(python):
     done = python(
         """
         import cyrt
-        from cyrt.bench.rounds.adam import Adam
-        from cyrt.bench.settling import settle
+        from rounds.adam import Adam
+        from settling import settle
 
         streams, shares = [], []
         for _ in range(4):
@@ -251,7 +253,8 @@ def test_programs_that_ran_before_do_not_unsettle_the_next(python):
                 settle(program, commit=True)
                 shares.append(settle(program, commit=True)[1])
         assert max(shares) <= 0.02, shares
-        """
+        """,
+        folders=[BENCHMARKS],
     )
     assert done.returncode == 0, done.stderr
 
@@ -260,8 +263,8 @@ def test_a_program_settles_beside_an_idle_and_a_busy_stream(python):
     done = python(
         """
         import cyrt
-        from cyrt.bench.rounds.adam import Adam
-        from cyrt.bench.settling import settle
+        from rounds.adam import Adam
+        from settling import settle
         from gates import Gate
 
         gate, streams = Gate(), []
@@ -284,6 +287,6 @@ def test_a_program_settles_beside_an_idle_and_a_busy_stream(python):
                 share = settle(program, commit=True)[1]
         assert share <= 0.02, share
         """,
-        folders=[Path(__file__).resolve().parent.parent],
+        folders=[Path(__file__).resolve().parent.parent, BENCHMARKS],
     )
     assert done.returncode == 0, done.stderr

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from gates import Gate
+from rounds import adam
+from rounds.adam import Adam
 
 import cyrt
 from cyrt import settings
-from cyrt.bench.rounds import adam
-from cyrt.bench.rounds.adam import Adam
 
 pytestmark = pytest.mark.usefixtures("pooled")
 

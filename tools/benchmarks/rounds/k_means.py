@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import cyrt
-from cyrt.bench.rounds.program import Rounds
+from rounds.program import Rounds
 
 POINTS, CLUSTERS, FEATURES = 2048, 8, 4
 STEPS = 5  # a round's

@@ -1,6 +1,7 @@
 """Programs of rounds: after how many rounds nothing is patched, and the times of a round then.
 
-Each runs twice, with a commit after every round and without.
+``python tools/benchmarks/settling.py`` runs each twice, with a commit after every round and
+without; its options are those of ``python -m cyrt bench``.
 """
 
 from __future__ import annotations
@@ -8,18 +9,22 @@ from __future__ import annotations
 import gc
 import math
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterator
 
+from rounds.adam import Adam
+from rounds.k_means import KMeans
+from rounds.keeping import Keeping
+from rounds.mlp import Training
+from rounds.program import Rounds
+from rounds.stencil import Stencil
+from rounds.transformer import Decoding
+
 import cyrt
-from cyrt.bench.rounds.adam import Adam
-from cyrt.bench.rounds.k_means import KMeans
-from cyrt.bench.rounds.keeping import Keeping
-from cyrt.bench.rounds.mlp import Training
-from cyrt.bench.rounds.program import Rounds
-from cyrt.bench.rounds.stencil import Stencil
-from cyrt.bench.rounds.transformer import Decoding
+from cyrt.bench.cases import Case
 from cyrt.bench.row import Row
+from cyrt.cli.bench import run_script
 from cyrt.graph import plan_cache
 from cyrt.graph.plan import Plan
 
@@ -147,3 +152,13 @@ def run(stream: Callable[[], cyrt.Stream], rounds: int, *, emulated: bool) -> It
                 yield measure(
                     "programs", what, make, max(2, rounds // 4), commit=commit, emulated=emulated
                 )
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure the programs, and print and write their rows."""
+    case = Case(lambda bench: run(bench.stream, bench.rounds, emulated=bench.emulated))
+    return run_script({"programs": case}, arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

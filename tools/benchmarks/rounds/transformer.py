@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import cyrt
-from cyrt.bench.rounds.program import Rounds
+from rounds.program import Rounds
 
 WIDTH, HEADS, MOST = 64, 4, 256
 LAYERS = 4

@@ -1,8 +1,11 @@
-"""The peers: 100 dependent float32 additions on 1,024 elements in other libraries.
+"""What a launch costs in other libraries: 100 dependent float32 additions on 1,024 elements.
+
+``python tools/benchmarks/peers.py`` measures the libraries that are installed beside cyrt's chain;
+its options are those of ``python -m cyrt bench``, and ``--case torch`` measures one.
 
 Each peer runs in its own process, which runs this file, so that it can change or break nothing
-else. For that reason the file imports nothing of cyrt. A peer is a function that yields the ways in
-which its library runs the chain.
+else. Only the process that starts the others imports cyrt. A peer is a function that yields the
+ways in which its library runs the chain.
 """
 
 import ctypes
@@ -423,7 +426,7 @@ def measure(name: str, rounds: int) -> list[dict[str, Any]]:
         note = ""
         try:
             done = subprocess.run(
-                [sys.executable, "-P", __file__, name, str(rounds), str(file)],
+                [sys.executable, "-P", __file__, "--one", name, str(rounds), str(file)],
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
                 text=True,
@@ -442,5 +445,22 @@ def measure(name: str, rounds: int) -> list[dict[str, Any]]:
     return rows
 
 
+def main(arguments: list[str] | None = None) -> int:
+    """Measure all peers, or the named ones, and print and write their rows."""
+    from cyrt.bench.cases import CASES, Case
+    from cyrt.bench.row import Row
+    from cyrt.cli.bench import run_script
+
+    def case(name: str) -> Case:
+        return Case(
+            lambda bench: (Row("peer", name, **found) for found in measure(name, bench.rounds))
+        )
+
+    return run_script({"chain": CASES["chain"], **{name: case(name) for name in PEERS}}, arguments)
+
+
 if __name__ == "__main__":
-    _run(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]))
+    if sys.argv[1:2] == ["--one"]:
+        _run(sys.argv[2], int(sys.argv[3]), Path(sys.argv[4]))
+    else:
+        sys.exit(main())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import cyrt
-from cyrt.bench.rounds.program import Rounds
+from rounds.program import Rounds
 
 N = 1024
 STEPS = 100  # a round's

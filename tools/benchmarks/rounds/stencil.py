@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import cyrt
-from cyrt.bench.rounds.program import Rounds
+from rounds.program import Rounds
 
 STEPS = 20  # a round's
 RATE = 0.2

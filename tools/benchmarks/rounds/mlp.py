@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import cyrt
-from cyrt.bench.rounds.program import Rounds
+from rounds.program import Rounds
 
 BATCH, BATCHES = 32, 8
 WIDTHS = 64, 128, 128, 10
