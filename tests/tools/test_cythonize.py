@@ -27,7 +27,6 @@ def test_what_has_not_changed_needs_no_cython(python, tmp_path):
             print("translates")
         """,
         folders=[TOOLS],
-        timeout=240,
     )
     assert (done.returncode, done.stdout) == (0, "translates\n"), done.stderr
     assert (tmp_path / "driver.exit_status.c").exists()
