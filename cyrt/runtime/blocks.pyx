@@ -142,7 +142,7 @@ cdef bint put(Block* block) noexcept:
         return False
     block.state = FREE
     if is_reserved(block):
-        if block.hazard.epoch == 0 and bin.row.next == block.entry:
+        if block.entry and block.hazard.epoch == 0 and bin.row.next == block.entry:
             bin.row.next -= 1       # no operation has used it since it was allocated
         return True
     add_bit(&bin.free, block.slot)

@@ -206,6 +206,28 @@ def test_trim_takes_what_is_kept_for_a_round(emptied):
         assert all(float(x[-1]) == 20 for x in state)
 
 
+def test_memory_that_no_operation_used_is_freed_between_batches(python):
+    """It is a site's, so it is not the last entry of the row, in which the batch has none yet."""
+    done = python(
+        """
+        import cyrt
+        with cyrt.Stream():
+            encoder = cyrt.current_encoder()
+            x, b = cyrt.ones(64), cyrt.ones(64)
+            kept, unused = [], []
+            for i in range(200):
+                for _ in range(5):
+                    x = x + b
+                    if encoder.num_ops == 0:
+                        unused.clear()
+                unused.append(cyrt.empty(64))
+                kept = kept[-29:] + [x * 0.5]
+            assert (x.numpy() == 1001).all()
+        """
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_memory_runs_out_with_blocks_kept(python):
     done = python(
         """
