@@ -28,7 +28,7 @@ from cyrt.graph.loss cimport inherit
 from cyrt.graph.plan_cache cimport drop_unreachable
 from cyrt.graph.ranges cimport resolve
 from cyrt.graph.recording cimport COPY, EMPTY, KERNEL, TEMPLATE, Recording
-from cyrt.graph.replay_call cimport LAUNCH, admit_calls, is_quiet, replay_launch
+from cyrt.graph.replay_call cimport LAUNCH, admit_calls, is_quiet, replay_call
 from cyrt.graph.scope cimport Scope, innermost
 from cyrt.runtime.device cimport (
     contexts, current_ordinal, enter_quietly, leave_quietly, verify,
@@ -541,13 +541,12 @@ cdef int record_kernel(Recorder self, LoadedFunction function, const Geometry* g
                        unsigned int flags, const unsigned int* cluster,
                        const EarlyLoad* early, unsigned long long key=LAUNCH) except -1:
     cdef Operation operation
-    if key == LAUNCH:
-        if flags or early != NULL or opaque or foreign is not None:
-            key = 0
-        elif self.state.encoder == <void*>self and replay_launch(
-                self.state, <PyObject*>function, uses, num_uses, params, function.layout.nbytes,
-                geometry):
-            return 0
+    if key == LAUNCH and (flags or early != NULL or opaque or foreign is not None):
+        key = 0
+    elif key and self.state.encoder == <void*>self and replay_call(
+            self.state, key, <PyObject*>function, uses, num_uses, params, function.layout.nbytes,
+            geometry):
+        return 0
     if self.direct and foreign is None and flags == 0:
         return launch_directly(self, function, geometry, params, uses, num_uses, opaque)
     operation.kind = KERNEL

@@ -98,12 +98,12 @@ cdef inline bint is_verified(const StreamState* stream) noexcept:
     replay.called = replay.verified
     return replay.verified
 
-# Return whether a launch is the next node of the script, and if so replay that, with the first
-# `nbytes` of the parameters, and the geometry.
-cdef inline bint replay_launch(StreamState* stream, PyObject* function, const Use* uses,
-                               int num_uses, const void* params, size_t nbytes,
-                               const Geometry* geometry) noexcept:
-    cdef Node* node = next_call(stream, LAUNCH)
+# Return whether a call is the next node of the script, and if so replay that, with the parameters,
+# of `nbytes`, and the geometry.
+cdef inline bint replay_call(StreamState* stream, unsigned long long key, PyObject* function,
+                             const Use* uses, int num_uses, const void* params, size_t nbytes,
+                             const Geometry* geometry) noexcept:
+    cdef Node* node = next_call(stream, key)
     cdef Recording* script
     cdef Use* own
     cdef int i

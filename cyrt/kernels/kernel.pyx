@@ -13,7 +13,7 @@ from cyrt import settings
 from cyrt.driver.table cimport MAX_DEVICES, cu
 from cyrt.graph.recorder cimport encoder_of, record_kernel
 from cyrt.graph.recording cimport Use
-from cyrt.graph.replay_call cimport replay_launch
+from cyrt.graph.replay_call cimport LAUNCH, replay_call
 from cyrt.jit.signature import elements
 from cyrt.kernels import tuning
 from cyrt.kernels.arguments cimport (
@@ -515,8 +515,8 @@ cdef int launch(Launch self, PyObject** args, Py_ssize_t count) except -1:
             or <long>self.geometry.smem > function.dynamic_smem \
             or not pack_usual(kernel, stream.ordinal, args, blob, uses, &num_uses):
         return launch_any(self, args, count, None)
-    if replay_launch(stream, <PyObject*>function, uses, num_uses, blob, function.layout.nbytes,
-                     &self.geometry):
+    if replay_call(stream, LAUNCH, <PyObject*>function, uses, num_uses, blob,
+                   function.layout.nbytes, &self.geometry):
         return 0
     return record_kernel(encoder_of(stream), function, &self.geometry, blob, uses, num_uses, None,
                          False, 0, NULL, NULL)
