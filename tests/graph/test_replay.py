@@ -10,6 +10,7 @@ import contextlib
 import gc
 import re
 import signal
+import textwrap
 import threading
 from ctypes import c_void_p
 
@@ -18,6 +19,7 @@ import pytest
 from batch_log import Log, logged
 from calls import Vectors
 from calls import record as record_call
+from gates import Gate
 from outside import until
 
 import cyrt
@@ -30,6 +32,10 @@ extern "C" {
 __global__ void add(const float* x, const float* b, float* y, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) y[i] = x[i] + b[i];
+}
+__global__ void subtract(const float* x, const float* b, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = x[i] - b[i];
 }
 __global__ void relay(const float* x, float* y, int n) {
     asm volatile("griddepcontrol.launch_dependents;");
@@ -117,6 +123,7 @@ class Round:
     def run(self, at=None, surprise=None):
         """Run a round; `surprise` is called before the step `at`, and may do another one."""
         self.t = self.x
+        self.at = at
         for i in range(self.STEPS):
             if i != at or not surprise(self):
                 self.step(i)
@@ -168,6 +175,12 @@ def another_address(p):
 
 
 @surprise
+def an_unaligned_address(p):
+    p.t = p.t + p.both[1 : N + 1]
+    return True
+
+
+@surprise
 def another_scalar(p):
     p.t = p.t * 0.25
     return True
@@ -193,7 +206,13 @@ def another_shape(p):
 
 @surprise
 def another_grid(p):
-    p.module["add"][2, N // 2](p.t, p.b, p.y, N)
+    p.module["add"][2, N // 4](p.t, p.b, p.y, N)
+    return True
+
+
+@surprise
+def another_kernel(p):
+    p.module["subtract"][1, N](p.t, p.b, p.y, N)
     return True
 
 
@@ -275,6 +294,16 @@ def a_free_and_an_allocation(p):
 @surprise
 def an_exported_address(p):
     p.found.append(p.y.ptr and 1)
+
+
+@surprise
+def an_exported_operand(p):
+    p.found.append(p.both.ptr and 1)
+
+
+@surprise
+def an_exported_result(p):
+    p.found.append(p.t.ptr and 1)
 
 
 @surprise
@@ -462,6 +491,13 @@ def operations_without_order(p):
 
 
 @surprise
+def the_same_operation_without_order(p):
+    with cyrt.concurrent():
+        p.step(p.at)
+    return True
+
+
+@surprise
 def an_empty_block_without_order(p):
     with cyrt.concurrent():
         pass
@@ -512,8 +548,10 @@ def dropped_code(p):
 
 
 STEPS = 0, 4, Round.STEPS - 1, Round.STEPS
+CASES = [(what, at) for what in SURPRISES for at in STEPS]
+CASES += [(what, 2) for what in SURPRISES if re.search("grid|kernel|fit|block of", what)]
 # Memory that others know is not replayed.
-ONCE = "an exported address", "a capsule", "memory of others", "a capture"
+ONCE = "an exported address", "an exported operand", "a capsule", "memory of others", "a capture"
 
 
 class Surprised:
@@ -546,10 +584,10 @@ class Surprised:
 
 def check_surprise(in_each_mode, what, make, at, commit):
     program = Surprised(make, at, SURPRISES[what], commit, SETTLING if commit else 120)
-    # Whether memory comes from another stream depends on whether the device has done its work.
+    # Whether memory comes back from other streams depends on whether the device has done its work.
     in_each_mode(
         program,
-        patches=not re.search("stream|thread", what),
+        patches=not re.search("stream|thread|exported result", what),
         timeless=what != "a finalizer in the commit",
     )
     before, middle, after = program.before, program.middle, program.after
@@ -570,8 +608,7 @@ def make(module, relay, library, streams, pooled):
     return make
 
 
-@pytest.mark.parametrize("at", STEPS)
-@pytest.mark.parametrize("what", SURPRISES)
+@pytest.mark.parametrize(("what", "at"), CASES)
 def test_a_surprise(in_each_mode, make, what, at):
     check_surprise(in_each_mode, what, make, at, True)
 
@@ -658,6 +695,308 @@ def test_a_block_that_was_split(in_each_mode, module, pooled):
         return [y]
 
     in_each_mode(program)
+
+
+def test_an_operation_behind_the_last_one(in_each_mode, module):
+    """It is the next one of an older recording, the arrays of which the script has now."""
+
+    def program(encoder):
+        arrays, one = [cyrt.zeros(N) for _ in range(13)], cyrt.ones(N)
+        cyrt.synchronize()
+
+        def run(*steps):
+            for i in steps:
+                module["add"][1, N](arrays[i], one, arrays[i + 1], N)
+
+        for i in range(4 * SETTLING):
+            run(*range(8))
+            if i < 2 or i % 7 == 6:
+                run(*range(8, 12))
+            if i < 2:  # this is no script
+                with cyrt.concurrent():
+                    run(0, 2)
+            cyrt.commit()
+        return arrays
+
+    in_each_mode(program)
+
+
+def test_large_results(in_each_mode, pooled):
+    """Some of them are kept, so that the next ones are other memory."""
+
+    def program(encoder):
+        x, b, kept = cyrt.zeros(1 << 18), cyrt.ones(1 << 18), []
+        cyrt.synchronize()
+        for i in range(2 * SETTLING):
+            for k in range(4):
+                x = x + b
+                y = x * 0.5
+                if i in (SETTLING, SETTLING + 3) and k == 1:
+                    kept.append(y)
+                if i == SETTLING + 5 and k == 2:  # a lower block is free now
+                    del kept[0]
+            cyrt.commit()
+        program.replayed = encoder.stats()["replayed"]
+        return [x, *kept]
+
+    in_each_mode(program, patches=False)
+    assert program.replayed > 0
+
+
+@pytest.mark.parametrize("size", [N, 1 << 18])
+def test_the_memory_in_use(setting, pooled, size):
+    """It is counted when a result is replayed, and when it is dropped."""
+    found = []
+    for mode in MODES:
+        setting(CYRT_REPLAY=mode)
+        with cyrt.Stream():
+            gc.collect()
+            before = cyrt.memory_stats()["in_use"]
+            x, b = cyrt.zeros(size), cyrt.ones(size)
+            found.append([])
+            for _ in range(2 * SETTLING):
+                for _ in range(4):
+                    x = x + b
+                    y = x * 0.5
+                    found[-1].append(cyrt.memory_stats()["in_use"] - before)
+                cyrt.commit()
+            del x, b, y
+            assert cyrt.memory_stats()["in_use"] == before
+    assert found[0] == found[1] == found[2]
+
+
+# --- what closes the short way of calls ---
+
+CALLS = {
+    "a kernel": "add[1, 64](arrays[i], ones[i], arrays[i + 1], 64)",
+    "an operation with out=": "cyrt.add(arrays[i], ones[i], out=arrays[i + 1])",
+    "an operation": "arrays[i + 1] = arrays[i] + ones[i]",
+    "an operation with a number": "arrays[i + 1] = arrays[i] + 1",
+}
+BEGINNING = f"""
+import ctypes
+import os
+import sys
+import cyrt
+from cyrt.driver import table
+add = cyrt.Module({SOURCE!r})["add"]
+fail = cyrt.Kernel('extern "C" __global__ void fail() {{ asm("trap;"); }}', "fail")
+ones = [cyrt.ones(64) for _ in range(12)]
+sets = [[cyrt.zeros(64) for _ in range(13)] for _ in range(2)]
+
+def run(arrays, *steps):
+    for i in steps:
+        CALL
+
+def repeat():
+    for _ in range(20):
+        for arrays in sets:
+            run(arrays, *range(12))
+            cyrt.commit()
+
+def tell():
+    try:
+        run(sets[1], 5)
+    except Exception as error:
+        print(type(error).__name__, getattr(error, "name", None))
+    else:
+        print("nothing was raised")
+
+repeat()
+stats = cyrt.current_encoder().stats()
+assert stats["replayed"] > (100 if os.environ["CYRT_REPLAY"] != "0" else -1)
+"""
+ENDINGS = {
+    "a fork": """
+        run(sets[1], *range(5))
+        pid = os.fork()
+        if pid == 0:
+            tell()
+            sys.stdout.flush()
+            os._exit(0)
+        os.waitpid(pid, 0)
+        """,
+    "the end of the interpreter": """
+        run(sets[1], *range(5))
+        table.close()
+        tell()
+        """,
+    "a fault": """
+        run(sets[1], *range(5))
+        try:
+            with cyrt.Stream() as other:
+                fail[1, 1]()
+                other.synchronize()
+        except cyrt.CudaError:
+            tell()
+        """,
+    "a launch that fails": """
+        prototype = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+        launching = []
+
+        @prototype
+        def launch(*arguments):
+            if not launching:
+                return original(*arguments)
+            launching.clear()
+            run(sets[1], *range(5))
+            return 700
+
+        place = ctypes.cast(launch, ctypes.c_void_p).value
+        original = prototype(table.replace("cuGraphLaunch", place, 0))
+        launching.append(1)
+        run(sets[0], *range(12))
+        tell()
+        """,
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("what", ENDINGS)
+def test_what_ends_the_use_of_the_device(python, only_emulated, pooled, what, call):
+    """The next call tells of it, replayed or not."""
+    program = BEGINNING.replace("CALL", CALLS[call]) + textwrap.dedent(ENDINGS[what])
+    limit = "12" if what == "a launch that fails" else "128"
+    found = [
+        python(program, CYRT_REPLAY=mode, CYRT_MAX_OPS_PER_GRAPH=limit, CYRT_CHECK="0")
+        for mode in MODES
+    ]
+    assert [each.stdout for each in found] == [found[0].stdout] * len(found)
+    raised = ["RuntimeError", "CudaError"]["a" == what[0] and what != "a fork"]
+    assert raised in found[0].stdout, found[0].stderr
+
+
+EVENTS = {}
+
+
+def event(function):
+    EVENTS[function.__name__.replace("_", " ")] = function
+    return function
+
+
+@event
+def an_export(p):
+    p.found.append(p.ones[5].ptr and 1)
+
+
+@event
+def an_export_of_the_result(p):
+    p.found.append(p.arrays[6].ptr and 1)
+
+
+@event
+def a_copy_of_another_stream_from_the_host(p):
+    with p.second:
+        p.gate.wait()
+        cyrt.commit()
+        p.ones[5].copy_from(p.host, blocking=False)
+
+
+@event
+def a_copy_of_another_stream_to_the_host(p):
+    with p.second:
+        p.gate.wait()
+        cyrt.commit()
+        p.arrays[6].copy_to(p.host, blocking=False)
+
+
+@event
+def a_use_of_another_stream_before_a_copy(p):
+    """The copy makes this stream the home again, and is no part of a recording."""
+    with p.second:
+        p.found.append(p.ones[5] + 1)
+    p.ones[5].copy_from(p.host, blocking=False)
+    p.run(5)
+    with p.second:
+        p.ones[5].fill(7)
+        cyrt.commit()
+    p.second.synchronize()
+    p.next = 6
+
+
+class Operands:
+    """Each step has operands of its own."""
+
+    STEPS = 12
+
+    def __init__(self, add, second, gate):
+        self.add, self.second, self.gate = add, second, gate
+        self.ones = [cyrt.ones(N) for _ in range(self.STEPS)]
+        self.arrays = [cyrt.zeros(N) for _ in range(self.STEPS)]
+        self.host = cyrt.PinnedBuffer(4 * N)
+        np.frombuffer(self.host, np.float32)[:] = 3
+        self.found = []
+        cyrt.synchronize()
+
+    def run(self, *steps):
+        for i in steps:
+            self.add(self.arrays[i], self.ones[i], self.arrays[(i + 1) % self.STEPS])
+
+
+@pytest.mark.parametrize("call", ["a kernel", "an operation"])
+@pytest.mark.parametrize("what", EVENTS)
+def test_what_happens_to_an_operand(in_each_mode, module, streams, pooled, unchecked, what, call):
+    """In the middle of a batch that is replayed, which has not used it yet."""
+    kernel = module["add"][1, N]
+
+    def add(x, b, y):
+        if call == "a kernel":
+            kernel(x, b, y, N)
+        else:
+            cyrt.add(x, b, out=y)
+
+    def program(encoder):
+        streams.append(cyrt.Stream())
+        p = Operands(add, streams[-1], Gate())
+        for _ in range(SETTLING):
+            p.run(*range(p.STEPS))
+            cyrt.commit()
+        program.replayed = encoder.stats()["replayed"]
+        p.next = 5
+        p.run(*range(5))
+        EVENTS[what](p)
+        p.run(*range(p.next, p.STEPS))
+        cyrt.commit()
+        until(lambda: encoder.stream.done, 0.2)  # it waits for the other stream
+        p.gate.open()
+        cyrt.synchronize()
+        p.second.synchronize()
+        return [*p.arrays, *p.ones, *p.found, np.frombuffer(p.host, np.float32).copy()]
+
+    in_each_mode(program, patches=False)
+    assert program.replayed > 0
+
+
+def test_a_handler_goes_on_with_a_script(settled):
+    """Behind an operation that another thread has recorded since the handler began. The end of the
+    handler launches all of them."""
+    program, gate = settled(), Gate()
+    stream, begun, go, left = program.encoder.stream, *(threading.Event() for _ in range(3))
+
+    def go_on():
+        begun.set()
+        assert go.wait(30)
+        stream.__enter__()  # the end of a block would launch what it has recorded
+        program.run(6)
+
+    def leave():
+        stream.__exit__(None, None, None)
+        left.set()
+
+    gate.wait()
+    program.encoder.add_completed_handler(go_on)
+    cyrt.commit()
+    program.run(*range(5))
+    gate.open()
+    assert begun.wait(30)
+    program.run(5)
+    assert program.encoder.num_ops == 6
+    go.set()
+    assert until(lambda: program.encoder.num_ops == 0)
+    program.encoder.add_completed_handler(leave)
+    cyrt.commit()
+    assert left.wait(30)
+    program.check_replay()
 
 
 # --- launches ---
