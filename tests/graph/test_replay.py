@@ -697,7 +697,7 @@ def test_a_block_that_was_split(in_each_mode, module, pooled):
     in_each_mode(program)
 
 
-def test_an_operation_behind_the_last_one(in_each_mode, module):
+def test_an_operation_behind_the_last_one(in_each_mode):
     """It is the next one of an older recording, the arrays of which the script has now."""
 
     def program(encoder):
@@ -706,7 +706,7 @@ def test_an_operation_behind_the_last_one(in_each_mode, module):
 
         def run(*steps):
             for i in steps:
-                module["add"][1, N](arrays[i], one, arrays[i + 1], N)
+                cyrt.add(arrays[i], one, out=arrays[i + 1])
 
         for i in range(4 * SETTLING):
             run(*range(8))
@@ -727,13 +727,13 @@ def test_large_results(in_each_mode, pooled):
     def program(encoder):
         x, b, kept = cyrt.zeros(1 << 18), cyrt.ones(1 << 18), []
         cyrt.synchronize()
-        for i in range(2 * SETTLING):
+        for i in range(4 * SETTLING):
             for k in range(4):
                 x = x + b
                 y = x * 0.5
                 if i in (SETTLING, SETTLING + 3) and k == 1:
                     kept.append(y)
-                if i == SETTLING + 5 and k == 2:  # a lower block is free now
+                if i == 3 * SETTLING and k == 2:  # a lower block is free now
                     del kept[0]
             cyrt.commit()
         program.replayed = encoder.stats()["replayed"]
