@@ -18,7 +18,8 @@ cdef Block* unsettled[MAX_DEVICES]
 # Keep a freed block until the commit of its home stream's recording, which uses it.
 cdef inline void hold_until_commit(Block* block) noexcept:
     cdef StreamState* stream = block.home
-    if is_reserved(block) and block.holder == stream:
+    if is_reserved(block) and block.holder == stream \
+            and block.hazard.epoch == stream.recording_epoch:
         block.state = FREE          # It is not available before the commit, either: see rows.
         return
     block.state = RESTING

@@ -57,6 +57,32 @@ def test_memory_freed_inside_while_the_batch_before_is_launched(module, replaced
 
 
 @only_batches
+@pytest.mark.usefixtures("pooled")
+def test_memory_that_another_stream_has_read_is_not_reused_inside(module):
+    """The block stores how the other stream's recording uses it, and beside that how the group
+    does; from the second time on it is a block of the stream's rows."""
+    encoder, side, out, other = cyrt.current_encoder(), cyrt.Stream(), zeros(), zeros()
+    for _ in range(4):
+        x = cyrt.Buffer(4 * N)
+        x.copy_from(np.full(N, 7, np.float32))
+        cyrt.synchronize()
+        with encoder.concurrent():
+            with side:
+                module["axpb"][1, N](other, 1.0, 1.0, N)
+                module["add"][1, N](x, x, other, N)
+            module["add"][1, N](x, x, out, N)
+            with side:
+                module["add"][1, N](x, x, other, N)
+            address = repr(x).split(" at ")[1]
+            del x
+            y = cyrt.Buffer(4 * N)
+            module["axpb"][1, N](y, 0.0, 9.0, N)
+            assert repr(y).split(" at ")[1] != address
+        assert (host(out) == 14).all()
+        del y
+
+
+@only_batches
 @pytest.mark.parametrize("before", range(10))
 def test_no_edges_inside_and_a_join_after(module, encoder, before):
     """As wide as graphs are: whatever was recorded before it, and on whatever it was."""
