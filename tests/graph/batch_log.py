@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 from types import SimpleNamespace
 
@@ -13,14 +14,17 @@ class Log:
     """Is told of each batch that is launched, as a trace is."""
 
     def __init__(self):
-        self.batches = []
+        self.batches, self.times = [], []
 
     def begin_commit(self, encoder, device, reason, begun):
         return SimpleNamespace(before=cyrt.Event(), after=cyrt.Event(), reason=reason)
 
     def end_commit(self, encoder, stream, commit, launched, launching, end):
         names = list(getattr(launched, "names", launched))  # without a graph it is a list of names
-        self.batches.append((commit.reason, names, list(getattr(launched, "edges", ()))))
+        # Another thread may have launched the next batch, and told of it, meanwhile.
+        i = bisect.bisect(self.times, launching)
+        self.times.insert(i, launching)
+        self.batches.insert(i, (commit.reason, names, list(getattr(launched, "edges", ()))))
 
 
 @contextlib.contextmanager
