@@ -37,6 +37,7 @@ __global__ void subtract(const float* x, const float* b, float* y, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) y[i] = x[i] - b[i];
 }
+__global__ void deep(float** x, int n) { if (threadIdx.x < n) x[0][threadIdx.x] += 1.0f; }
 __global__ void relay(const float* x, float* y, int n) {
     asm volatile("griddepcontrol.launch_dependents;");
     asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -664,6 +665,58 @@ def test_another_size_in_the_same_blocks(in_each_mode):
     in_each_mode(program)
 
 
+@pytest.mark.parametrize("what", ["another access", "no declaration"])
+def test_other_words_about_the_memory_of_a_kernel(in_each_mode, module, what):
+    """The kernel is called with the same memory."""
+
+    def program(encoder):
+        x, y, z, w = (cyrt.ones(N) for _ in range(4))
+        table = cyrt.zeros(1, dtype=cyrt.int64)
+        cyrt.synchronize()
+
+        def call(differs):
+            if what == "another access":
+                use = {"writes": [z]} if differs else {"reads": [z]}
+                module["add"][1, N](x, x, y, N, **use)
+            else:
+                module["deep"][1, 1](table, 0, **({} if differs else {"reads": []}))
+
+        for i in range(SETTLING + 4):
+            for k in range(5):
+                module["add"][1, N](x, z, w, N)
+                call(i == SETTLING and k == 3)
+            cyrt.commit()
+        program.replayed = encoder.stats()["replayed"]
+        return [y, z, w]
+
+    in_each_mode(program)
+    assert program.replayed > 0
+
+
+def test_sizes_and_rounds_by_turns(in_each_mode):
+    """One of two scripts is played first, and the other one goes on with its operations."""
+
+    def program(encoder):
+        rng, found = np.random.default_rng(5), []
+        x, b, y, z = cyrt.ones(N), cyrt.ones(N), cyrt.zeros(N), cyrt.zeros(N)
+        for i in range(80):
+            which, n = int(rng.integers(2)), N // int(rng.choice((1, 2, 4)))
+            y.fill(i)
+            for k in range(5):
+                cyrt.add(x[:n], b[:n], out=y[:n] if k == 2 else z[:n])
+            for _ in range(5):
+                cyrt.add(x, b, out=(z, y)[which])
+                cyrt.multiply(z, b, out=z)
+            cyrt.commit()
+            if i % 3 == 2:
+                found.append(y.numpy())
+        program.replayed = encoder.stats()["replayed"]
+        return [*found, z]
+
+    in_each_mode(program)
+    assert program.replayed > 0
+
+
 def test_a_block_that_was_split(in_each_mode, module, pooled):
     """The parts' edges follow from the uses of the whole: in a batch that begins with the parts
     there are none."""
@@ -862,8 +915,8 @@ def test_what_ends_the_use_of_the_device(python, only_emulated, pooled, what, ca
         for mode in MODES
     ]
     assert [each.stdout for each in found] == [found[0].stdout] * len(found)
-    raised = ["RuntimeError", "CudaError"]["a" == what[0] and what != "a fork"]
-    assert raised in found[0].stdout, found[0].stderr
+    kind = "CudaError" if what in ("a fault", "a launch that fails") else "RuntimeError"
+    assert kind in found[0].stdout, found[0].stderr
 
 
 EVENTS = {}
