@@ -5,7 +5,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
 from cyrt.driver.cuda cimport *
-from cyrt.driver.table cimport cu, disturb
+from cyrt.driver.table cimport cu
 from cyrt.runtime.device cimport enter, enter_quietly, leave, leave_quietly
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream_state cimport mark
@@ -166,7 +166,6 @@ cdef int begin_capture(StreamState* stream, CUstreamCaptureMode mode) except -1:
     leave(stream.ordinal, entered, cu.cuStreamBeginCapture(stream.handle, mode),
           b"cuStreamBeginCapture")
     stream.capturing = True
-    disturb()
     return 0
 
 

@@ -10,6 +10,8 @@
 # - Only what changes nothing but the recording is replayed here. Whatever else is the matter, the
 #   operation goes its whole way, which opens the short one: no error, no other thread or stream
 #   comes first. Whoever changes that calls `disturb`, which closes it.
+# - While a batch is replayed, its stream has operations recorded. So it is neither being captured
+#   nor behind another stream's undeclared work: either begins when nothing is recorded.
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
@@ -35,8 +37,8 @@ cdef inline bint is_quiet(Recorder self) noexcept:
     """Return whether the next operation meets no error, no other thread or stream that comes first,
     and no limit of bytes."""
     cdef const StreamState* state = self.state
-    return not (poisoned or priority_thread or state.behind or state.failed or state.capturing
-                or state.grouping or self.joined or faulted[state.ordinal]) \
+    return not (poisoned or priority_thread or state.failed or state.grouping or self.joined
+                or faulted[state.ordinal]) \
         and process == READY and contexts[state.ordinal].epoch == state.epoch \
         and self.bytes < self.max_bytes
 

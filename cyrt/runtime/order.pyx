@@ -5,7 +5,7 @@ from cpython.exc cimport PyErr_CheckSignals
 from libc.stdlib cimport free, malloc, realloc
 
 from cyrt.driver.cuda cimport *
-from cyrt.driver.table cimport MAX_DEVICES, check, disturb, faulted
+from cyrt.driver.table cimport MAX_DEVICES, check, faulted
 from cyrt.runtime.device cimport contexts, enter_quietly, leave, leave_quietly, verify
 from cyrt.runtime.outside cimport is_outside
 from cyrt.runtime.pacing cimport has_spare_room, wait_for_room
@@ -161,7 +161,6 @@ cdef int order_undeclared(StreamState* stream) except -1:
     while other != NULL:
         other.behind = other != stream
         other = other.next
-    disturb()
     last_undeclared[stream.ordinal] = stream
     return 1
 

@@ -27,7 +27,7 @@ from cyrt.runtime.freed cimport hold_until_commit
 from cyrt.runtime.poison cimport poisoned
 from cyrt.runtime.reserve cimport Pool, out_of_memory, pools
 from cyrt.runtime.rows cimport is_next_block
-from cyrt.runtime.state cimport FREE, LIVE, Block, BlockKind, StreamState
+from cyrt.runtime.state cimport LIVE, Block, BlockKind, StreamState
 
 # Return whether freed memory is kept for reuse (CYRT_POOL, CYRT_CHECK).
 cdef int pool_enabled() except -1
@@ -48,9 +48,9 @@ cdef void take_lowest(Block* block) noexcept
 # Return whether `allocate` would return the block, of which the stream is the home, and that no
 # other library uses.
 cdef inline bint is_next(StreamState* stream, const Block* block, size_t nbytes) noexcept:
-    if block.state != FREE or block.size < nbytes or block.holder != stream:
-        return False
-    return is_lowest(stream, block, nbytes) if block.slab == NULL else is_next_block(stream, block)
+    if block.slab == NULL:
+        return is_lowest(stream, block, nbytes)
+    return block.size >= nbytes and is_next_block(stream, block)
 
 # Allocate that block.
 cdef inline void allocate_next(StreamState* stream, Block* block, size_t nbytes) noexcept:
