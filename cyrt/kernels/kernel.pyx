@@ -565,14 +565,6 @@ cdef int allocate_arguments(Kernel kernel, Py_ssize_t count, Py_ssize_t declared
     return 0
 
 
-cdef int check_live(PyObject** args, int count) except -1:
-    cdef int i
-    for i in range(count):
-        if isinstance(<object>args[i], Memory):
-            live_block(<Memory>args[i])
-    return 0
-
-
 cdef int check_launch(Kernel kernel, LoadedFunction function, const Geometry* geometry) except -1:
     if not fits(geometry, function):
         refuse_geometry(kernel.name, function, geometry)
@@ -627,8 +619,9 @@ cdef list pack(Kernel kernel, LoadedFunction function, int ordinal, PyObject** a
                 if not (PyLong_CheckExact(<object>value) or PyFloat_CheckExact(<object>value)):
                     foreign_code = True
             param += 1
-        if foreign_code:
-            check_live(args, kernel.num_params)
+        for i in range(kernel.num_params if foreign_code else 0):
+            if isinstance(<object>args[i], Memory):
+                live_block(<Memory>args[i])
     except (TypeError, ValueError) as error:
         bad_argument(kernel, i, error)
     if function.module.globals != NULL:

@@ -404,6 +404,19 @@ def test_freed_buffer(saxpy):
         saxpy[1, 1](1.0, x, y, 1)
 
 
+@pytest.mark.parametrize("freed", [2, 3])
+def test_an_argument_whose_own_code_frees_another_one(saxpy, freed):
+    x, y = cyrt.Buffer(16), cyrt.Buffer(16)
+
+    class Count:
+        def __index__(self):
+            (x if freed == 2 else y).free()
+            return 1
+
+    with pytest.raises(ValueError, match=rf"argument {freed} .*was freed already"):
+        saxpy[1, 1](1.0, x, y, Count())
+
+
 @pytest.mark.parametrize("args", [(), (1.0,), (1.0, None, None, 1, 2)])
 def test_number_of_arguments(saxpy, args):
     with pytest.raises(TypeError, match=rf"expected 4 arguments, got {len(args)}\n  void saxpy"):
