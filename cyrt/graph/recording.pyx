@@ -156,45 +156,50 @@ cdef int grow_arrays(Recording* recording, size_t param_bytes, int edges) except
     return 0
 
 
-cdef void truncate(Recording* recording, int count) noexcept:
-    cdef const Node* last = &recording.nodes[count - 1]
+cdef void set_end(Recording* recording, const Recording* source, int count) noexcept:
+    """Set the numbers of a recording to those of `source`, which may be the same one, behind its
+    first `count` nodes."""
+    cdef const Node* last = &source.nodes[count - 1]
     cdef int i
-    recording.num_edges = recording.open_edge = edge_end(recording, count - 1)
-    recording.num_uses = use_end(recording, count - 1)
+    recording.num_edges = recording.open_edge = edge_end(source, count - 1)
+    recording.num_uses = use_end(source, count - 1)
     recording.blob_bytes = (last.params + last.param_bytes + 15) & ~<size_t>15
     recording.topology_words = last.topology_end
     recording.next_lane = last.next_lane
     for i in range(LANES):
         recording.tails[i] = -1
     for i in range(count):
-        recording.tails[recording.nodes[i].lane] = i
+        recording.tails[source.nodes[i].lane] = i
     recording.num_nodes = count
+
+
+cdef void truncate(Recording* recording, int count) noexcept:
+    set_end(recording, recording, count)
 
 
 cdef bint copy_nodes(Recording* target, Recording* source, int count) noexcept:
     cdef const Node* last = &source.nodes[count - 1]
-    cdef int i, edges = edge_end(source, count - 1), uses = use_end(source, count - 1)
-    cdef size_t bytes = (last.params + last.param_bytes + 15) & ~<size_t>15
+    cdef int i
     try:
         while target.node_room < count:
             target.num_nodes = target.node_room         # then it grows
             grow_arrays(target, 0, 0)
         target.num_nodes = 0
-        grow_arrays(target, bytes, max(edges, <int>last.topology_end))
-        reserve_uses(target, uses)
+        grow_arrays(target, last.params + last.param_bytes,
+                    max(edge_end(source, count - 1), <int>last.topology_end))
+        reserve_uses(target, use_end(source, count - 1))
     except MemoryError:
         target.num_nodes = 0
         return False
+    set_end(target, source, count)
     memcpy(target.nodes, source.nodes, count * sizeof(Node))
     memcpy(target.geometry, source.geometry, count * sizeof(Geometry))
-    memcpy(target.edges, source.edges, edges * sizeof(Edge))
-    memcpy(target.uses, source.uses, uses * sizeof(Use))
-    memcpy(target.blob, source.blob, bytes)
-    memcpy(target.topology, source.topology, last.topology_end * sizeof(unsigned int))
+    memcpy(target.edges, source.edges, target.num_edges * sizeof(Edge))
+    memcpy(target.uses, source.uses, target.num_uses * sizeof(Use))
+    memcpy(target.blob, source.blob, target.blob_bytes)
+    memcpy(target.topology, source.topology, target.topology_words * sizeof(unsigned int))
     for i in range(count):
         target.owners[i], source.owners[i] = source.owners[i], NULL
-    target.num_nodes, target.num_edges, target.num_uses = count, edges, uses
-    truncate(target, count)
     return True
 
 

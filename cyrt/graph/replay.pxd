@@ -154,5 +154,7 @@ cdef void check_call(Replay* replay, const Operation* operation, const Use* uses
                      int num_uses) noexcept
 # Raise RuntimeError unless the script equals a new recording of its operations.
 cdef int verify(Replay* replay, StreamState* stream) except -1
+# Free the scripts that are neither replayed nor launched.
+cdef void free_idle(Replay* replay) noexcept
 # Free all scripts.
 cdef void forget(Replay* replay) noexcept

@@ -22,30 +22,6 @@ cdef bint may_load_early_again(const StreamState* stream, const Operation* opera
     return True
 
 
-cdef bint begin(Replay* replay, StreamState* stream, const Operation* operation, const Use* uses,
-                int num_uses, size_t* bytes, unsigned long long* early_loads) noexcept:
-    cdef Recording* script = NULL if replay.last == NULL else replay.last.following
-    cdef Recording* found = NULL
-    if script != NULL and not script.busy \
-            and is_same_node(script, 0, operation, uses, num_uses):
-        found = script          # the same successor as last time
-    else:
-        script = replay.scripts
-        while script != NULL:
-            if not script.busy and (found == NULL or script.used > found.used) \
-                    and is_same_node(script, 0, operation, uses, num_uses):
-                found = script
-            script = script.next
-    if found == NULL:
-        return False
-    set_script(replay, found)
-    if not play(replay, stream, operation, uses, num_uses, True, bytes, early_loads):
-        set_script(replay, NULL)
-        return False
-    found.busy = True
-    return True
-
-
 cdef bint begin_alike(const Recording* script, const Recording* other, int count) noexcept:
     """Return whether the scripts begin with the same `count` nodes."""
     cdef const Node* last = &script.nodes[count - 1]
@@ -77,16 +53,43 @@ cdef void take_over(Replay* replay, Recording* script, Recording* other, int cou
     set_script(replay, other)
 
 
+cdef Recording* find(const Replay* replay, const Operation* operation, const Use* uses,
+                     int num_uses) noexcept:
+    """Return the script launched last that begins with the nodes replayed so far, and goes on with
+    the operation; with none (NULL): that has no other nodes. NULL: there is no such script."""
+    cdef Recording* found = NULL
+    cdef Recording* each = replay.scripts
+    cdef int count = replay.played
+    while each != NULL:
+        if not each.busy and (found == NULL or each.used > found.used) \
+                and (each.num_nodes == count if operation == NULL else each.num_nodes > count
+                     and is_same_node(each, count, operation, uses, num_uses)) \
+                and (count == 0 or begin_alike(replay.script, each, count)):
+            found = each
+        each = each.next
+    return found
+
+
+cdef bint begin(Replay* replay, StreamState* stream, const Operation* operation, const Use* uses,
+                int num_uses, size_t* bytes, unsigned long long* early_loads) noexcept:
+    cdef Recording* script = NULL if replay.last == NULL else replay.last.following
+    if script == NULL or script.busy or not is_same_node(script, 0, operation, uses, num_uses):
+        script = find(replay, operation, uses, num_uses)    # not the same successor as last time
+    if script == NULL:
+        return False
+    set_script(replay, script)
+    if not play(replay, stream, operation, uses, num_uses, True, bytes, early_loads):
+        set_script(replay, NULL)
+        return False
+    script.busy = True
+    return True
+
+
 cdef bint go_on(Replay* replay, StreamState* stream, const Operation* operation, const Use* uses,
                 int num_uses, size_t* bytes, unsigned long long* early_loads) noexcept:
     cdef Recording* script = replay.script
-    cdef Recording* other = replay.scripts
+    cdef Recording* other = find(replay, operation, uses, num_uses)
     cdef int count = replay.played
-    while other != NULL and (
-            other.busy or other.num_nodes <= count
-            or not is_same_node(other, count, operation, uses, num_uses)
-            or not begin_alike(script, other, count)):
-        other = other.next
     if other == NULL:
         return False
     set_script(replay, other)
@@ -98,13 +101,9 @@ cdef bint go_on(Replay* replay, StreamState* stream, const Operation* operation,
 
 
 cdef bint end_with_another(Replay* replay) noexcept:
-    cdef Recording* script = replay.script
-    cdef Recording* other = replay.scripts
-    while other != NULL and (other.busy or other.num_nodes != replay.played
-                             or not begin_alike(script, other, replay.played)):
-        other = other.next
+    cdef Recording* other = find(replay, NULL, NULL, 0)
     if other != NULL:
-        take_over(replay, script, other, replay.played)
+        take_over(replay, replay.script, other, replay.played)
     return other != NULL
 
 
@@ -278,6 +277,14 @@ cdef int verify(Replay* replay, StreamState* stream) except -1:
         forget_uses(script, stream.recording_epoch)     # a commit that begins again verifies again
         recordings.destroy(again)
     return 0
+
+
+cdef void free_idle(Replay* replay) noexcept:
+    cdef Recording* script = least_recently_used(replay)
+    while script != NULL:
+        remove(replay, script)
+        recordings.destroy(script)      # may run finalizers
+        script = least_recently_used(replay)
 
 
 cdef void forget(Replay* replay) noexcept:

@@ -8,9 +8,11 @@ from cyrt.graph.commit cimport (
 from cyrt.graph.loss cimport count_holders, error_of
 from cyrt.graph.plan_cache cimport forget_plans, release_plans
 from cyrt.graph.recorder cimport encoder_of, end_encoder, keep, record_copy
+from cyrt.graph.replay cimport free_idle
 from cyrt.graph.template cimport forget_templates
 from cyrt.runtime cimport seam
 from cyrt.runtime.state cimport StreamState
+from cyrt.runtime.stream_state cimport states
 
 
 cdef int release_ended_batches_of(StreamState* stream) except -1:
@@ -21,6 +23,15 @@ cdef void stop_replay_of(StreamState* stream) noexcept:
     if stream.encoder != NULL:
         stop_replay(<Recorder>stream.encoder)
         (<Recorder>stream.encoder).recording.once = True
+
+
+cdef int free_scripts(int ordinal) except -1:
+    cdef StreamState* state = states[ordinal]
+    while state != NULL:
+        if state.encoder != NULL:
+            free_idle(&(<Recorder>state.encoder).replay)
+        state = state.next
+    return 0
 
 
 cdef int forget_device(int ordinal) except -1:
@@ -41,6 +52,7 @@ seam.graph.commit = commit
 seam.graph.release_ended_batches = release_ended_batches_of
 seam.graph.release_all_ended = release_all_ended
 seam.graph.stop_replay = stop_replay_of
+seam.graph.free_scripts = free_scripts
 seam.graph.end_encoder = end_encoder
 seam.graph.forget_device = forget_device
 seam.graph.release_plans = release_plans

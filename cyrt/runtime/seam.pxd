@@ -17,6 +17,8 @@ cdef struct GraphCalls:
     # these: the recording's edges will follow from more than its operations, and it is never
     # replayed.
     void (*stop_replay)(StreamState* stream) noexcept
+    # Free the scripts of a device's recorders, except those that are replayed or launched.
+    int (*free_scripts)(int ordinal) except -1
     # Detach the encoder of a stream that a new Stream object is going to use.
     void (*end_encoder)(StreamState* stream) noexcept
     # Drop the plans and chains of a device that was reset.

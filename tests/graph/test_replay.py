@@ -12,7 +12,7 @@ import re
 import signal
 import textwrap
 import threading
-from ctypes import c_void_p
+from ctypes import c_uint64, c_void_p
 
 import numpy as np
 import pytest
@@ -1575,6 +1575,39 @@ def test_scripts_keep_no_module(replaced, setting, streams):
         other[1, N](x, y, y, N)
         y *= 0.5
         assert (y.numpy() == (before + 1) / 2).all()
+
+
+def test_a_trim_frees_the_scripts(settled):
+    program = settled()
+    cyrt.trim_memory()
+    assert program.changes(program.run, cyrt.commit)["replayed"] == 0
+    program.check_replay()
+
+
+def test_a_trim_keeps_the_script_that_is_replayed(settled, replaced, pooled):
+    """Other threads may record while it gives back memory."""
+    program, half = settled(), Chain.STEPS // 2
+    x = cyrt.Buffer(8 << 20)
+    x.fill(1)
+    cyrt.synchronize()
+    begun = []
+
+    def free(original, address):
+        if not begun:
+            begun.append(address)
+            program.run(*range(half))
+        return original(address)
+
+    def rest():
+        program.run(*range(half, Chain.STEPS))
+        cyrt.commit()
+
+    replaced("cuMemFree", [c_uint64], free)
+    del x
+    found = program.changes(cyrt.trim_memory, rest)
+    assert len(begun) == 1
+    assert found["replayed"] == Chain.STEPS
+    program.check_replay()
 
 
 @pytest.mark.parametrize("lengths", [(8, 8), (5, 8), (8, 5, 3)], ids=str)
