@@ -287,30 +287,30 @@ cdef size_t trim(int ordinal) except? 1:
     cdef unsigned long outer, thread = PyThread_get_thread_ident()
     cdef StreamState* state = states[ordinal]
     cdef size_t freed = 0
-    cdef Block* blocks
+    cdef Block* blocks = NULL
     cdef Block* block
-    cdef Slab* slabs
+    cdef Slab* slabs = NULL
     cdef Slab* slab
     while pool.trimmer not in (0, thread):      # what it frees was free before this call
         sleep_briefly(state, &naps)
-    # This returns the RESTING blocks to their bins.
-    flush_all(ordinal, b"free memory is returned to the driver")
-    return_unsettled_blocks(ordinal)
-    state = states[ordinal]
-    while state != NULL:
-        if not state.capturing:
-            drop_rows(state)
-        state = state.next
-    hold_captured_slabs(ordinal, 1)
-    blocks = detach_free_blocks(ordinal)
-    slabs = detach_free_slabs(pool)
-    hold_captured_slabs(ordinal, -1)
     outer, pool.trimmer = pool.trimmer, thread     # a signal handler's trim may be a nested one
     try:
+        # This returns the RESTING blocks to their bins.
+        flush_all(ordinal, b"free memory is returned to the driver")
+        return_unsettled_blocks(ordinal)
+        state = states[ordinal]
+        while state != NULL:
+            if not state.capturing:
+                drop_rows(state)
+            state = state.next
+        hold_captured_slabs(ordinal, 1)
+        blocks = detach_free_blocks(ordinal)
+        slabs = detach_free_slabs(pool)
+        hold_captured_slabs(ordinal, -1)
         wait_all(ordinal)
         verify(ordinal, epoch, b"cuMemFree")        # raises after a reset, which freed all memory
     except BaseException:
-        end_trim(pool, thread, outer)
+        pool.trimmer = outer
         if epoch == contexts[ordinal].epoch:
             attach_blocks(blocks)
             while slabs != NULL:
@@ -336,13 +336,8 @@ cdef size_t trim(int ordinal) except? 1:
         slabs = slab.next
         freed += free_now(ordinal, epoch, slab.address, SLAB)
         free(slab)
-    end_trim(pool, thread, outer)
+    pool.trimmer = outer
     return freed
-
-
-cdef void end_trim(Pool* pool, unsigned long thread, unsigned long outer) noexcept:
-    if pool.trimmer == thread:          # else another thread began a trim and will end it
-        pool.trimmer = outer if outer == thread else 0
 
 
 @reset_hooks.append
@@ -398,7 +393,8 @@ def memory_stats(device=None):
 def trim_memory(device=None):
     """Return the memory that the pool keeps for reuse to the driver.
 
-    The program's peak limits what the pool may keep; the peak is reset to the current use.
+    The program's peak limits what the pool may keep; the peak is reset to the current use. The host
+    memory of batches that were kept for replay is freed, too: the next ones are recorded again.
 
     Parameters
     ----------
@@ -415,6 +411,7 @@ def trim_memory(device=None):
     cdef int bin
     context_of(ordinal)
     freed = trim(ordinal)
+    graph.free_scripts(ordinal)
     pools[ordinal].large_peak = pools[ordinal].large_in_use
     for bin in range(NUM_BINS):
         counts[ordinal][bin].most = counts[ordinal][bin].out

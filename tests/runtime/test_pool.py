@@ -772,8 +772,10 @@ def test_every_slab_is_cut_to_its_end(emptied):
     assert cyrt.memory_stats()["driver_allocations"] - before == made
 
 
-def test_an_allocation_beside_another_threads_trim(limit, replaced):
-    """The trim began before the memory was freed that the allocation needs."""
+@pytest.mark.parametrize("when", ["before", "during"])
+def test_an_allocation_beside_another_threads_trim(limit, replaced, when):
+    """The memory that the allocation needs was freed before that trim began, which is about to give
+    it back, or during it."""
     limit(42 << 20)
     inside, done = threading.Event(), threading.Event()
     x, y = cyrt.Buffer(40 << 20), cyrt.Buffer(1 << 20)
@@ -787,11 +789,15 @@ def test_an_allocation_beside_another_threads_trim(limit, replaced):
         return original(address)
 
     replaced("cuMemFree", [ctypes.c_void_p], free)
-    del y
+    if when == "before":
+        del x
+    else:
+        del y
     thread = threading.Thread(target=cyrt.trim_memory)
     thread.start()
     assert inside.wait(30)
-    del x
+    if when == "during":
+        del x
     kept = [cyrt.Buffer(500 << 10) for _ in range(12)]
     done.set()
     thread.join()
@@ -799,18 +805,30 @@ def test_an_allocation_beside_another_threads_trim(limit, replaced):
 
 
 @pytest.mark.usefixtures("batched")
-def test_memory_that_is_freed_during_an_allocations_trim(limit, replaced):
-    """The trim has nothing to give back; what another thread frees while it waits is found."""
+@pytest.mark.parametrize("nbytes", [40 << 20, 128 << 10])
+@pytest.mark.parametrize("trim", [1, 2])
+def test_memory_that_is_freed_during_an_allocations_trim(
+    limit, replaced, monkeypatch, trim, nbytes
+):
+    """The trim has nothing to give back; what another thread frees while it waits is found. Between
+    the first trim and the second one the garbage collector runs."""
     limit(42 << 20)
-    gate, held, recorded = Gate(), [cyrt.Buffer(40 << 20)], []
-    held[0].fill(1)
+    gate, held = Gate(), [cyrt.Buffer(nbytes) for _ in range((40 << 20) // nbytes)]
+    for each in held:
+        each.fill(1)
+    del each
     cyrt.synchronize()
     cyrt.trim_memory()
-    gate.wait()
-    cyrt.commit()
+    recorded, timers, collect = [], [], gc.collect
+
+    def busy():
+        gate.wait()
+        cyrt.commit()
+        timers.append(gate.open_in(0.1))
 
     def record(original, event, stream):
-        recorded.append(event)
+        if timers:
+            recorded.append(event)
         return original(event, stream)
 
     def query(original, event):
@@ -818,13 +836,20 @@ def test_memory_that_is_freed_during_an_allocations_trim(limit, replaced):
             held.clear()
         return original(event)
 
+    def collect_and_wait():
+        collect()
+        if not timers:
+            busy()
+
+    monkeypatch.setattr(gc, "collect", collect_and_wait)
     replaced("cuEventRecord", [ctypes.c_void_p] * 2, record)
     replaced("cuEventQuery", [ctypes.c_void_p], query)
-    timer = gate.open_in(0.1)
+    if trim == 1:
+        busy()
     kept = [cyrt.Buffer(500 << 10) for _ in range(12)]
     assert len(kept) == 12
     assert not held
-    timer.join()
+    timers[0].join()
 
 
 def test_a_trim_returns_what_it_gave_back(emptied, replaced):
