@@ -219,6 +219,38 @@ def test_the_object_of_a_librarys_call(library, other, opaque, fresh_templates):
     assert gone() is None
 
 
+def test_a_kernel_that_ends_while_its_plan_is_in_use(encoder, other, ended, replaced):
+    """The commit has launched the batch and dropped what it recorded, and has not ended."""
+    x, kernel = zeros(), cyrt.Kernel(SOURCE, "plus")
+    launched, found = [], []
+
+    def launch(original, *arguments):
+        launched.append(True)
+        return original(*arguments)
+
+    def query(original, event):
+        nonlocal kernel
+        if launched and kernel is not None:
+            kernel = None
+            gc.collect()
+            commit_other(other)
+            found.append(encoder.stats()["plans"])
+        return original(event)
+
+    encoder.add_kernel(kernel, 1, N, (x,))
+    before = encoder.stats()["plans"]
+    replaced("cuGraphLaunch", [c_void_p] * 2, launch)
+    replaced("cuEventQuery", [c_void_p], query)
+    encoder.commit()
+    assert found == [before + 1]
+    assert "cuModuleUnload" not in ended
+    commit_other(other)
+    assert encoder.stats()["plans"] == before
+    cyrt.synchronize()
+    assert ended.count("cuModuleUnload") == 1
+    assert (host(x) == 1).all()
+
+
 def test_many_modules_one_after_the_other(python):
     """Each has a variable of 64 MB; the device has room for seven."""
     done = python(
