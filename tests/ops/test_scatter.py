@@ -358,3 +358,50 @@ def test_keys_of_64_bits():
     combine_by_key("add", x, many, cyrt.ones(3 * TILE))
     counts = np.bincount(np.arange(3 * TILE) % 5)
     assert x.tolist() == (counts + np.array([2, 4, 0, 0, 4])).tolist()
+
+
+@pytest.mark.parametrize("function", ["add.at", "bincount"])
+def test_memory_that_runs_out_leaves_nothing_half_done(python, function):
+    """Each allocation fails once. There are so many values that what is left of their tiles fills
+    several, and what is left of these, too."""
+    done = python(
+        f"""
+        import ctypes, itertools
+        import numpy as np
+        import cyrt
+        from cyrt.driver import table
+
+        def compute():
+            if {function!r} == "bincount":
+                return cyrt.bincount(key, added)
+            cyrt.add.at(x, key, added)
+
+        @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t)
+        def allocate(*arguments):
+            global left
+            left -= 1
+            return 2 if left < 0 else original(*arguments)
+
+        n, left = {TILE**2 // 2 + TILE}, 1 << 30
+        x, key, added = cyrt.zeros(5), cyrt.asarray(np.arange(n) % 5), cyrt.ones(n)
+        wanted = np.bincount(np.arange(n) % 5)
+        address = table.replace("cuMemAlloc", ctypes.cast(allocate, ctypes.c_void_p).value)
+        original = allocate.__class__(address)
+        before = cyrt.memory_stats()["in_use"]
+        for failing in itertools.count():
+            left, failed = failing, False
+            try:
+                found = compute()
+            except cyrt.OutOfMemoryError:
+                failed = True
+            left = 1 << 30
+            if not failed:
+                break
+            assert (x.numpy() == 0).all(), failing
+            assert cyrt.memory_stats()["in_use"] == before
+        assert failing > 2
+        assert ((x if found is None else found).numpy() == wanted).all()
+        """,
+        CYRT_POOL="0",
+    )
+    assert done.returncode == 0, done.stderr
