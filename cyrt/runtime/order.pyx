@@ -425,10 +425,7 @@ cdef void end_copy(StreamState* own, Block* block, Access access, unsigned int g
 
 cdef int continue_after(StreamState* stream, StreamState* own, Block* block,
                         unsigned int generation) except -1:
-    wait_for_room(own)
-    wait_for_room(stream)
-    if stream.submitting:
-        wait_for_submission(stream)
+    wait_for_room(stream)       # the copy has left room on its own: it waits for each chunk's event
     if stream.capturing:        # what is put on it does not run
         return 0
     order_launched(stream, own)
