@@ -27,9 +27,11 @@ cdef void stop_replay_of(StreamState* stream) noexcept:
 
 cdef int free_scripts(int ordinal) except -1:
     cdef StreamState* state = states[ordinal]
+    cdef Recorder encoder
     while state != NULL:
         if state.encoder != NULL:
-            free_idle(&(<Recorder>state.encoder).replay)
+            encoder = <Recorder>state.encoder       # a finalizer may detach it
+            free_idle(&encoder.replay)
         state = state.next
     return 0
 
