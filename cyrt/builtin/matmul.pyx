@@ -102,7 +102,7 @@ cdef struct ProductPlan:
 cdef int MATMUL = op_code("matmul")
 cdef int COPY = op_code("copy")
 cdef int SKINNY = len(VARIANTS)       # the first kernel of a matrix along the summed dimension
-# By the code of an element type:
+# These three arrays are indexed by the code of an element type.
 cdef int[64] kernel_types             # the type whose kernels compute it; -1: none
 cdef int[64] num_sizes                # the skinny kernels of each layout
 cdef int[64] most_few_rows            # the most rows that these take; 0: there is none

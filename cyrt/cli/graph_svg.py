@@ -273,7 +273,7 @@ def _panel(batch: Plan, title: str, label: Label) -> tuple[str, float, float]:
 
 
 def _box(index: int, node: PlanNode, times: int, label: Label) -> tuple[str, float, float]:
-    """What a node's box holds, its width, and its room with the line beside a repeated part."""
+    """Return the contents of a node's box, its width, and its width with the line of a loop."""
     number, name, launch = str(index), label(node.name), launch_text(node)
     if len(name) > _LONGEST:
         name = f"{name[:20]}…{name[21 - _LONGEST :]}"

@@ -138,7 +138,8 @@ cdef enum:
 
 # Non-zero once a device returns its first error for every call.
 cdef unsigned char faulted[MAX_DEVICES]
-# Number of events so far that may concern operations which go a short way: see graph/replay_call.
+# The number of `disturb` calls. Calls are replayed without further checks as long as it does not
+# change: see graph/replay_call.
 cdef unsigned long long disturbances
 cdef void disturb() noexcept nogil
 

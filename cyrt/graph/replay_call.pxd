@@ -100,8 +100,8 @@ cdef inline bint is_verified(const StreamState* stream) noexcept:
     replay.called = replay.verified
     return replay.verified
 
-# Return whether a call is the next node of the script, and if so replay that, with the parameters,
-# of `nbytes`, and the geometry.
+# Return whether a call is the next node of the script. If so, copy its parameters, which have
+# `nbytes` bytes, and its geometry, and replay the node.
 cdef inline bint replay_call(StreamState* stream, unsigned long long key, PyObject* function,
                              const Use* uses, int num_uses, const void* params, size_t nbytes,
                              const Geometry* geometry) noexcept:

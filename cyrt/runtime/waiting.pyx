@@ -37,8 +37,8 @@ cdef extern from *:
 
 cdef double SPIN = 0.002        # seconds of polling before a wait begins to sleep
 cdef double SLICE = 0.02        # seconds between checks for signals
-# After a yield that took long waits sleep at once for a while: other threads need the processors,
-# and a thread that has slept gets a processor sooner than one that has yielded.
+# A yield takes long if other threads need the processors. Then waits sleep instead for a while: the
+# system gives a thread that has slept a processor sooner than one that has yielded.
 cdef double LONG_YIELD = 0.0005     # seconds
 cdef double CROWDED = 8             # times as long as that yield
 cdef double crowded_until

@@ -1,4 +1,4 @@
-"""What a launch costs in other libraries: 100 dependent float32 additions on 1,024 elements.
+"""Measure launches in other libraries: 100 dependent float32 additions on 1,024 elements.
 
 ``python tools/benchmarks/peers.py`` measures the libraries that are installed beside cyrt's chain;
 its options are those of ``python -m cyrt bench``, and ``--case torch`` measures one.
