@@ -488,13 +488,14 @@ cdef int commit_once(Recorder self, unsigned long long wanted, const char* reaso
     batch = self.batches
     wait_for_oldest_batch(self)
     wait_for_room(state)
-    if state.recording_epoch != wanted:
-        return 0
-    recording = complete_recording(self)
-    nodes = recording.num_nodes
     if nvtx is not None:
-        nvtx.push_range(f"cyrt: {nodes} operations", domain="cyrt")
+        nvtx.push_range(f"cyrt: {num_recorded(self)} operations", domain="cyrt")
+    self.replay.num_readers += 1
     try:
+        if state.recording_epoch != wanted:
+            return 0
+        recording = complete_recording(self)
+        nodes = recording.num_nodes
         if tracing and nodes:
             traced = begin_tracing(self, reason)
         if nodes and self.graphs and recording.losses == NULL:
@@ -522,6 +523,7 @@ cdef int commit_once(Recorder self, unsigned long long wanted, const char* reaso
             else:
                 wait_for_turn(state)
     finally:
+        self.replay.num_readers -= 1
         if plan is not None:
             plan_cache.release(plan)
         try:

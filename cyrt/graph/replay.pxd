@@ -51,6 +51,7 @@ cdef struct Replay:
     Recording* scripts      # the list of all scripts
     int count
     Recording* last         # the script of the last batch; NULL: that was recorded
+    int num_readers         # commits that read a recording, which may have become a script meanwhile
     unsigned long long clock        # number of scripts that were launched
     unsigned long long operations   # number of operations that were replayed and launched
 
@@ -154,7 +155,7 @@ cdef void check_call(Replay* replay, const Operation* operation, const Use* uses
                      int num_uses) noexcept
 # Raise RuntimeError unless the script equals a new recording of its operations.
 cdef int verify(Replay* replay, StreamState* stream) except -1
-# Free the scripts that are neither replayed nor launched.
+# Free the scripts that are neither replayed nor launched, unless a commit may read one.
 cdef void free_idle(Replay* replay) noexcept
 # Free all scripts.
 cdef void forget(Replay* replay) noexcept

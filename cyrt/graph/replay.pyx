@@ -280,11 +280,13 @@ cdef int verify(Replay* replay, StreamState* stream) except -1:
 
 
 cdef void free_idle(Replay* replay) noexcept:
-    cdef Recording* script = least_recently_used(replay)
-    while script != NULL:
+    cdef Recording* script
+    while replay.num_readers == 0:
+        script = least_recently_used(replay)
+        if script == NULL:
+            break
         remove(replay, script)
         recordings.destroy(script)      # may run finalizers
-        script = least_recently_used(replay)
 
 
 cdef void forget(Replay* replay) noexcept:

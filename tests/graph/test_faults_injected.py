@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import sys
 import textwrap
 import weakref
 from ctypes import c_int, c_size_t, c_ubyte, c_uint64, c_void_p
@@ -571,3 +572,72 @@ COPYING = r"""
 def test_a_batch_that_changes_while_it_is_copied(python, outside):
     done = python(f"outside = {outside}\n" + textwrap.dedent(COPYING), PYTHONMALLOC="debug")
     assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
+
+
+# The collector runs at the commit's n-th new object. What it calls launches the recording, which
+# becomes a script, and frees all scripts.
+FREEING = r"""
+    import gc
+    import cyrt
+
+    add = cyrt.Kernel(
+        "extern \"C\" __global__ void add(const int* x, const int* one, int* y) { *y = *x + *one; }",
+        "add")
+    encoder, other = cyrt.current_encoder(), cyrt.Stream()
+    arrays = [cyrt.zeros(1, dtype=cyrt.int32) for _ in range(13)]
+    one = cyrt.ones(1, dtype=cyrt.int32)
+    with other:
+        scratch = cyrt.zeros(1, dtype=cyrt.int32)
+    cyrt.synchronize()
+    hoard, counted = [], 0
+
+    def run():
+        for x, y in zip(arrays, arrays[1:]):
+            add[1, 1](x, one, y)
+
+    def leave_nothing_over():
+        # Each list and each tuple that is made next is a new object.
+        hoard.append(([[] for _ in range(200)], [(i,) for i in range(200)]))
+        hoard.append([(i, i, i) for i in range(200)])
+
+    def free(phase, info):
+        global came
+        if phase == "start" and not came:
+            came = True
+            leave_nothing_over()
+            cyrt.commit()
+            for _ in range(3):
+                run()
+                cyrt.commit()
+            cyrt.trim_memory()
+
+    for n in range(1, 6):
+        gc.disable()
+        for _ in range(20):
+            run()
+            cyrt.commit()
+        with other:                     # its graph is the only one that is kept
+            for _ in range(2):
+                add[1, 1](scratch, scratch, scratch)
+            cyrt.commit()
+        run()
+        leave_nothing_over()
+        came = False
+        gc.collect()
+        gc.callbacks.append(free)
+        gc.set_threshold(n)
+        gc.enable()
+        cyrt.commit()
+        gc.disable()
+        gc.callbacks.clear()
+        assert [int(x[0]) for x in arrays] == list(range(13))
+        counted += came
+    print(counted)
+"""
+
+
+def test_a_recording_is_not_freed_while_a_commit_reads_it(python):
+    done = python(FREEING, CYRT_GRAPH_CACHE_SIZE="1", MALLOC_PERTURB_="165")
+    assert done.returncode == 0, done.stderr
+    if sys.version_info < (3, 12):  # later ones run no collector inside a call
+        assert int(done.stdout) > 2

@@ -1349,7 +1349,12 @@ def test_what_a_finalizer_adds_inside_a_commit(settled, steps):
         add()
         cyrt.commit()
 
-    for function in add, add_and_commit, cyrt.commit, cyrt.trim_memory:
+    def commit_and_free():
+        """The script that is being looked at is not busy any more."""
+        cyrt.commit()
+        cyrt.trim_memory()
+
+    for function in add, add_and_commit, cyrt.commit, cyrt.trim_memory, commit_and_free:
         left = [function]
         program.run(*range(steps))
         tracer = Tracer()
