@@ -581,7 +581,7 @@ FREEING = r"""
     import cyrt
 
     add = cyrt.Kernel(
-        "extern \"C\" __global__ void add(const int* x, const int* one, int* y) { *y = *x + *one; }",
+        'extern "C" __global__ void add(const int* x, const int* y, int* z) { *z = *x + *y; }',
         "add")
     encoder, other = cyrt.current_encoder(), cyrt.Stream()
     arrays = [cyrt.zeros(1, dtype=cyrt.int32) for _ in range(13)]
