@@ -16,6 +16,12 @@ from cyrt.builtin.skinny cimport VECTOR_BYTES, Skinny, choose_skinny
 from cyrt.dtypes import DTYPES
 from cyrt.runtime.module cimport LoadedFunction, allow_smem
 
+cdef extern from "params/activation.h" nogil:
+    enum: ACTIVATION_NONE
+    enum: ACTIVATION_RELU
+    enum: ACTIVATION_GELU
+    enum: ACTIVATION_GELU_TANH
+    enum: ACTIVATION_SILU
 cdef extern from "params/linear.h" nogil:
     enum: GEMV_ROWS
     enum: GEMV_WARPS
@@ -29,6 +35,16 @@ cdef extern from "params/linear.h" nogil:
 
 cdef enum:
     WARP = 32
+
+# A swiglu's kernel, which is for gates alone, needs no code.
+cdef dict ACTIVATIONS = {
+    None: <int>ACTIVATION_NONE,
+    "relu": <int>ACTIVATION_RELU,
+    "gelu": <int>ACTIVATION_GELU,
+    "gelu_tanh": <int>ACTIVATION_GELU_TANH,
+    "silu": <int>ACTIVATION_SILU,
+    "swiglu": <int>ACTIVATION_NONE,
+}
 
 # Kernels, in the order of Row.kernels.
 cdef enum Variant:
@@ -124,12 +140,21 @@ cdef int record_linear(Recorder encoder, const Layer* p) except -1:
                                     <char*>&product.early - <char*>&args)
 
 
+cdef int activation_code(object activation) except -1:
+    """The kernel's code of an activation; ValueError if there is no such activation."""
+    if not (activation is None or isinstance(activation, str)) or activation not in ACTIVATIONS:
+        names = ", ".join(map(repr, filter(None, ACTIVATIONS)))
+        raise ValueError(f"linear: activation: expected None or one of {names}, got {activation!r}")
+    return ACTIVATIONS[activation]
+
+
 def explain(Explainer explainer, str op, str dtype, shapes, *, activation=None):
     """List the launch of a linear layer of an input, shaped (..., in), and a weight, shaped
     (out, in)."""
     cdef Layer layer
     x, w = expect_shapes(op, shapes, "the input", "the weight")
     catalogue.row(op, dtype)        # raises
+    activation_code(activation)     # raises
     gated = activation == "swiglu"
     if len(x) == 0 or len(w) != 2 or x[len(x) - 1] != w[1] or gated and w[0] % 2:
         raise ValueError(f"{op}: expected shapes (..., in) and (out, in), and an even out for "

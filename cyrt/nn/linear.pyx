@@ -4,8 +4,8 @@ from libc.string cimport memset
 
 from cyrt.builtin.entry cimport op_code
 from cyrt.builtin.linear cimport (
-    BIAS, FEW_LINEAR_ROWS, NORM, NORM_BIAS, OUT, RESIDUAL, WEIGHT, X, Layer, is_fused,
-    record_linear, takes_layer_norm,
+    BIAS, FEW_LINEAR_ROWS, NORM, NORM_BIAS, OUT, RESIDUAL, WEIGHT, X, Layer, activation_code,
+    is_fused, record_linear, takes_layer_norm,
 )
 from cyrt.builtin.skinny cimport VECTOR_BYTES
 from cyrt.builtin.space cimport MAX_NDIM
@@ -25,23 +25,7 @@ from cyrt.ops.matmul import matmul
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state
 
-cdef extern from "params/activation.h" nogil:
-    enum: ACTIVATION_NONE
-    enum: ACTIVATION_RELU
-    enum: ACTIVATION_GELU
-    enum: ACTIVATION_GELU_TANH
-    enum: ACTIVATION_SILU
-
-# The kernel's code of each activation, and the function that computes it. A swiglu's kernel, which
-# is for gates alone, needs no code.
-cdef dict CODES = {
-    None: <int>ACTIVATION_NONE,
-    "relu": <int>ACTIVATION_RELU,
-    "gelu": <int>ACTIVATION_GELU,
-    "gelu_tanh": <int>ACTIVATION_GELU_TANH,
-    "silu": <int>ACTIVATION_SILU,
-    "swiglu": <int>ACTIVATION_NONE,
-}
+# The function of each activation that a product of many rows needs.
 cdef dict FUNCTIONS = {"relu": relu, "gelu": gelu, "gelu_tanh": gelu_tanh, "silu": silu}
 cdef int LAYER_NORM = op_code("layer_norm")
 cdef int RMS_NORM = op_code("rms_norm")
@@ -133,9 +117,7 @@ cdef int check_operands(object x_, object w_, object b_, object activation, obje
     check_device(w, x, "linear", "w")
     check_device(b, x, "linear", "b")
     check_device(residual, x, "linear", "residual")
-    if not (activation is None or isinstance(activation, str)) or activation not in CODES:
-        names = ", ".join(map(repr, filter(None, CODES)))
-        raise ValueError(f"linear: activation: expected None or one of {names}, got {activation!r}")
+    activation_code(activation)
     features = w.dims[0]
     if activation == "swiglu":
         if features % 2:
@@ -174,7 +156,7 @@ cdef Array record_fused(Array x, Array w, Array b, object activation, Array resi
         return None
     layer.rows = x.count // layer.length
     layer.gated = activation == "swiglu"
-    layer.activation = CODES[activation]
+    layer.activation = activation_code(activation)
     layer.features = w.dims[0] // 2 if layer.gated else w.dims[0]
     layer.weight_step = w.steps[0]
     set_operand(&layer.operands[WEIGHT], w)

@@ -249,6 +249,7 @@ def test_nothing_is_allocated():
         (("linear", "float32", (17, 4), (6, 4)), {}, ValueError, "1 to 16 rows of a multiple of 4"),
         (("linear", "bfloat16", (3, 4), (6, 4)), {}, ValueError, "multiple of 8 elements"),
         (("linear", "float64", (3, 4), (6, 4)), {}, TypeError, "no kernel for float64"),
+        (("linear", "float32", (3, 4), (6, 4)), {"activation": 3}, ValueError, "'relu'.* got 3"),
         (("take", "float32", (0, 4), 3), {}, ValueError, "at least one element"),
         (("conv", "float32", (1, 5, 4)), {}, ValueError, "2 shapes, of the input and the weight"),
         (("conv", "float32", (1, 5, 4), (2, 3, 3)), {}, ValueError, r"\(1, 5, 4\), \(2, 3, 3\)"),
