@@ -159,7 +159,7 @@ cdef class Plan(Execs):
         return [i for i in range(self.num_nodes) if self.patched_[i]]
 
     @property
-    def graphs(self):
+    def _graphs(self):
         """``CUgraph`` handles of the executable graphs, valid until the plan's next launch."""
         cdef int i
         return [<size_t>self.variants[i].graph for i in range(self.num_variants)]

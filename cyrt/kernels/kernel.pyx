@@ -260,11 +260,6 @@ cdef class Kernel:
         """Largest number of threads per block that its registers allow on the current device."""
         return self.load(current_ordinal()).max_threads
 
-    def suggested_block(self, smem=0):
-        """``(block, grid)``: threads per block for the highest occupancy, and the fewest blocks
-        that fill the current device."""
-        return self.load(current_ordinal()).suggested_block(dynamic_smem(smem))
-
     def blocks_per_multiprocessor(self, block, smem=0):
         """Number of blocks of this many threads that run on a multiprocessor at once."""
         return self.load(current_ordinal()).blocks_per_multiprocessor(block, dynamic_smem(smem))

@@ -96,7 +96,7 @@ def test_docstrings_and_signatures_are_the_package_s(folder):
     defaults = [ast.unparse(each) for each in found["sum"][0].args.defaults]
     assert defaults == ["None", "None", "None", "False", "None", "None"]
     members = {each.name: each for each in found["Kernel"][0].body if hasattr(each, "name")}
-    assert "occupancy" in ast.get_docstring(members["suggested_block"])
+    assert "occupancy" in ast.get_docstring(members["suggest"])
     assert "property" in ast.unparse(members["registers"].decorator_list[0])
     array = {each.name for each in found["Array"][0].body if hasattr(each, "name")}
     assert {"numpy", "sum", "T", "astype"} <= array

@@ -437,7 +437,7 @@ seen = []
 @PROTOTYPE
 def destroy(graph):
     result = original(graph)
-    seen.append((plan.graphs, plan.nodes, plan.to_dot(), repr(plan)))
+    seen.append((plan._graphs, plan.nodes, plan.to_dot(), repr(plan)))
     return result
 
 y = [cyrt.Buffer(4) for _ in range(3)]
@@ -448,7 +448,7 @@ for i in range(30):         # a topology with several graphs
 encoder.synchronize()
 plan = encoder.last_plan()
 before = plan.nodes, plan.to_dot()
-assert len(plan.graphs) == 3 and plan.nodes[0].grid == (3, 1, 1), plan
+assert len(plan._graphs) == 3 and plan.nodes[0].grid == (3, 1, 1), plan
 original = PROTOTYPE(
     table.replace("cuGraphExecDestroy", ctypes.cast(destroy, ctypes.c_void_p).value))
 for _ in range(3):

@@ -81,7 +81,7 @@ def test_a_module_is_unloaded_after_the_graphs_that_ran_it(encoder, other, ended
     assert ended[-1] == "cuModuleUnload"
     assert "cuGraphExecDestroy" in ended
     assert encoder.stats()["plans"] == plans - 1
-    assert plan.graphs == []
+    assert plan._graphs == []
     assert (plan.names, plan.nodes, plan.edges, plan.to_dot()) == before
     assert (host(x) == 2 * times).all()
 

@@ -118,7 +118,7 @@ def test_a_refused_update_builds_anew(kernel, encoder, replaced, refused):
     replaced(*SET_KERNEL, once(UPDATE_FAILURE, after=refused))
     found = changes(encoder, lambda: batch(second))
     assert (found["hits"], found["instantiations"], found["patched"]) == (1, 1, 0)
-    assert len(encoder.last_plan().graphs) == 1
+    assert len(encoder.last_plan()._graphs) == 1
     found = changes(encoder, lambda: [batch(second), batch(second)])
     assert found["instantiations"] == found["patched"] == 0
     for vector in first + second:
@@ -137,10 +137,10 @@ def test_a_refused_graph_leaves_the_plans_others(kernel, encoder, replaced):
         for i in range(8):
             batch(i)
     batch(0)  # whose graph was built last
-    assert len(encoder.last_plan().graphs) == 8
+    assert len(encoder.last_plan()._graphs) == 8
     replaced(*SET_KERNEL, once(UPDATE_FAILURE))
     assert changes(encoder, lambda: batch(8))["instantiations"] == 1  # over 1's, the first
-    assert len(encoder.last_plan().graphs) == 8
+    assert len(encoder.last_plan()._graphs) == 8
     found = changes(encoder, lambda: [batch(i) for i in (0, 2, 3, 4, 5, 6, 7, 8)])
     assert found["instantiations"] == found["patched"] == 0
     for x, _ in pairs:
@@ -355,7 +355,7 @@ def test_the_driver_has_the_plans_edges(kernel, encoder):
         d.set(kernel, a, 2)  # 4
         encoder.commit()
     plan = encoder.last_plan()
-    [graph] = plan.graphs
+    [graph] = plan._graphs
     early_edges = (
         {(0, 1), (1, 3)}
         if settings.get("CYRT_PDL") and cyrt.Device().compute_capability >= (9, 0)

@@ -420,7 +420,7 @@ def test_a_size_that_changes_every_time_is_patched_alone():
         found = changes(lambda: rounds(20, 40))
         assert found["patched"] == 20
         assert found["instantiations"] == 0
-        assert len(encoder.last_plan().graphs) == 2
+        assert len(encoder.last_plan()._graphs) == 2
         assert x.tolist() == [sum(range(40))] * 32
 
 

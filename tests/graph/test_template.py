@@ -57,7 +57,7 @@ def test_nodes_are_what_a_capture_at_these_addresses_is(library, what):
         for _ in range(2):  # the first batch of a topology runs as a chain
             record(call, vectors)
             cyrt.commit()
-        handles = cyrt.current_encoder().last_plan().graphs
+        handles = cyrt.current_encoder().last_plan()._graphs
         wanted = library.captured(call, addresses(vectors))
         assert library.launches(handles[0]) == wanted
         cyrt.synchronize()
@@ -255,7 +255,7 @@ def test_attributes_of_nodes_are_those_of_a_capture(library):
     cyrt.commit()
     plan = cyrt.current_encoder().last_plan()
     assert [node.cluster for node in plan.nodes] == [(2, 1, 1)]
-    assert library.launches(plan.graphs[0]) == library.captured(call, addresses(vectors))
+    assert library.launches(plan._graphs[0]) == library.captured(call, addresses(vectors))
 
 
 def test_a_kernel_of_a_library_is_no_function(library):

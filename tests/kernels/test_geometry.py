@@ -118,7 +118,7 @@ def test_static_shared_memory_over_the_limit(y):
 def test_shared_memory_of_more_than_32_bits(module):
     for smem in (1 << 31, 1 << 32, (1 << 32) + 1024, 1 << 64):
         for ask in (
-            module["count"].suggested_block,
+            lambda smem: module["count"].suggest(8, smem),
             lambda smem: module["count"].blocks_per_multiprocessor(32, smem),
         ):
             with pytest.raises(ValueError, match=f"smem: .*{smem}"):

@@ -57,7 +57,7 @@ def test_properties(saxpy):
     assert saxpy.max_threads >= 128
     assert saxpy.shared_bytes == 0
     assert saxpy.local_bytes == 0
-    block, grid = saxpy.suggested_block()
+    grid, block = saxpy.suggest(1 << 20)
     assert 32 <= block <= 1024
     assert grid > 0
     assert saxpy.blocks_per_multiprocessor(256) > 0

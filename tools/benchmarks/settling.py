@@ -64,7 +64,9 @@ def _count_execs(before: dict[Plan, int]) -> int:
     """Return the number of executable graphs of topologies launched since. A new stream may have
     the graphs of one that has ended."""
     return sum(
-        len(plan.graphs) for plan, launches in _launches().items() if launches > before.get(plan, 0)
+        len(plan._graphs)
+        for plan, launches in _launches().items()
+        if launches > before.get(plan, 0)
     )
 
 
