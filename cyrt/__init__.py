@@ -36,6 +36,7 @@ from cyrt.numpy_compat import __all__ as _numpy_names
 from cyrt.ops import *  # noqa: F403
 from cyrt.ops import __all__ as _functions
 from cyrt.ops import __array_api_version__, __array_namespace_info__  # noqa: F401
+from cyrt.profiling import profile
 from cyrt.runtime.device import Device
 from cyrt.runtime.event import Event
 from cyrt.runtime.host_memory import ManagedBuffer, PinnedBuffer
@@ -80,6 +81,7 @@ __all__ = [
     "nn",
     "pi",
     "pointer",
+    "profile",
     "random",
     "stream",
     "synchronize",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from cyrt.ndarray import Array
@@ -49,46 +48,19 @@ def diagflat(v: Array, k: int = 0) -> Array:
     return diag(ravel(v), k)
 
 
-def trace(
-    a: Array | str | os.PathLike[str],
-    offset: int = 0,
-    axis1: int = 0,
-    axis2: int = 1,
-    dtype: Any = None,
-) -> Any:
-    """The sums along diagonals; of a file's name, a context that writes a trace of what runs.
-
-    ``trace(x, ...)`` is NumPy's function. ``with cyrt.trace("out.json"):`` writes what the host
-    records and launches inside, with the reason for each commit, and when the GPU ran it, for
-    https://ui.perfetto.dev. Entering launches what was recorded before, leaving waits.
+def trace(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Array:
+    """The sums along diagonals.
 
     Parameters
     ----------
-    a : Array, or str or path
-        The array; or the file to write, and no other argument.
+    a : Array
+        A matrix, or a stack of matrices.
     offset, axis1, axis2 : int
         See :func:`cyrt.diagonal`.
     dtype : DType, optional
         See :func:`cyrt.sum`.
-
-    Returns
-    -------
-    Array or context manager
-
-    Raises
-    ------
-    OSError
-        The file cannot be written; raised where the context is entered.
-    RuntimeError
-        Another trace is being written; raised there, too.
     """
-    if isinstance(a, (str, os.PathLike)):
-        if (offset, axis1, axis2, dtype) != (0, 0, 1, None):
-            raise TypeError("trace: a file's name is the only argument of a trace of what runs")
-        from cyrt.tracing import Trace  # with what it imports, which arrays do not need
-
-        return Trace(a)
-    check_array(a, "trace: a, where it is no file's name")
+    check_array(a, "trace: a")
     return reduce.sum(diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)
 
 

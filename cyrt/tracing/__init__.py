@@ -1,4 +1,4 @@
-"""Traces: what the host recorded and launched, and when the GPU ran it, as a file for Perfetto."""
+"""Profiles: what the host recorded and launched, and when a GPU ran it, in a file for Perfetto."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from cyrt.tracing.cupti import Collector, Unavailable
 
 _CLOCK_SECONDS = 5.0  # an event's time is a float32 of ms: 1 µs is lost after 16 s
 _CLOCK_NANOSECONDS, _CLOCK_READS = 30_000, 10  # readings until two looks are so close
-# The counters of CommandEncoder.stats() that a trace has.
+# The counters of CommandEncoder.stats() that a profile has.
 _COUNTS = ("hits", "misses", "chained", "instantiations", "patched")
 _HOST, _FIRST_DEVICE = 1, 2  # process numbers in the file
 
@@ -78,15 +78,15 @@ class _Commit(NamedTuple):
 
     before: Event
     after: Event
-    begun: int  # ns; 0: the first operation was recorded before the trace began
+    begun: int  # ns; 0: the first operation was recorded before the profile began
     time: int
     device: int
     reason: str
     stats: dict[str, int]
 
 
-class Trace:
-    """A context that writes a trace of what runs inside, for https://ui.perfetto.dev.
+class Profile:
+    """A context that writes what runs inside, for https://ui.perfetto.dev.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class Trace:
     OSError
         The file cannot be written; raised where the context is entered.
     RuntimeError
-        Another trace is being written.
+        Another profile is being written.
 
     Notes
     -----
@@ -109,15 +109,15 @@ class Trace:
     what was recorded before; leaving waits for the device.
     """
 
-    _current: Trace | None = None
+    _current: Profile | None = None
 
     def __init__(self, file: str | PathLike[str]) -> None:
         self._path = os.fspath(file)
         self._lock = threading.RLock()  # a signal handler may commit, too
 
-    def __enter__(self) -> Trace:
-        if Trace._current is not None:
-            raise RuntimeError(f"a trace is being written already, to {Trace._current._path}")
+    def __enter__(self) -> Profile:
+        if Profile._current is not None:
+            raise RuntimeError(f"a profile is being written already, to {Profile._current._path}")
         self._file = open(self._path, "w", encoding="utf-8")
         self._events: list[dict[str, Any]] = []
         self._batches: deque[_Batch] = deque()
@@ -132,7 +132,7 @@ class Trace:
         except BaseException:
             self._file.close()
             raise
-        Trace._current = self
+        Profile._current = self
         set_tracer(self)
         return self
 
@@ -143,7 +143,7 @@ class Trace:
                 synchronize()
         finally:
             set_tracer(None)
-            Trace._current = None
+            Profile._current = None
             with self._file:
                 if table.is_open():  # else this is a forked child: its parent writes the file
                     self._finish()

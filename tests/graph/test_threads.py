@@ -156,7 +156,7 @@ def test_a_commit_that_begins_within_another_threads_launch(module, replaced, tm
 
     replaced("cuGraphLaunch", [ctypes.c_void_p] * 2, launch)
     replaced("cuEventCreate", [ctypes.c_void_p, ctypes.c_int], create_event)
-    with cyrt.trace(tmp_path / "trace.json"), cyrt.CommandEncoder() as encoder:
+    with cyrt.profile(tmp_path / "trace.json"), cyrt.CommandEncoder() as encoder:
         encoder.add_kernel(module["axpb"], 1, N, (x, 1.0, 1.0, N))
         thread = threading.Thread(target=read)
         thread.start()
