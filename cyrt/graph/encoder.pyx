@@ -120,16 +120,13 @@ cdef class CommandEncoder(Recorder):
         cdef int most_ops = 0
         if self.state != NULL:
             raise RuntimeError("a CommandEncoder is initialised once")
-        if target.live().encoder != NULL \
-                and (<Recorder>target.state.encoder).stream_ is not None:
-            raise ValueError("another CommandEncoder was made for the stream")
         if graphs is not None and not isinstance(graphs, bool):
             raise TypeError(f"graphs: expected a bool, got {type(graphs).__name__}")
         if max_ops is not None:
             most_ops = positive(max_ops, "max_ops")
         if max_mb is not None:
             self.max_bytes = <size_t>positive(max_mb, "max_mb") << 20
-        recorders.attach(self, target.state, graphs)
+        recorders.attach(self, target.live(), graphs)
         self.stream_ = target
         self.deferred = 1           # the user commits, not each use of other libraries' memory
         encoders[<size_t>self.state] = weakref.ref(self)

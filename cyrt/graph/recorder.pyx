@@ -3,7 +3,7 @@
 import threading
 from collections import deque
 
-from cpython.exc cimport PyErr_SetInterrupt
+from cpython.exc cimport PyErr_CheckSignals, PyErr_SetInterrupt
 from cpython.object cimport PyObject
 
 cdef extern from "pythread.h":
@@ -72,7 +72,10 @@ cdef Recorder encoder_of(StreamState* state):
 cdef int attach(Recorder self, StreamState* state, graphs) except -1:
     prepare(self, state, graphs)
     while state.encoder != NULL:        # the new one replaces it
+        if (<Recorder>state.encoder).stream_ is not None:
+            raise ValueError("another CommandEncoder was made for the stream")
         detach(<Recorder>state.encoder)
+        PyErr_CheckSignals()            # Ctrl-C has ended its wait
     record_for(self, state)
     return 0
 
@@ -107,30 +110,34 @@ cdef void record_for(Recorder self, StreamState* state) noexcept:
 
 
 cdef bint launch_rest(Recorder self) noexcept:
-    """Launch what is recorded, and wait for it. Return False if Ctrl-C ended the wait."""
+    """Launch what is recorded, and wait for it. Return False if Ctrl-C ended the wait, or another
+    thread has detached the encoder meanwhile."""
     cdef StreamState* state = self.state
     cdef int failures = 0
     # Other threads may record while this one waits, so repeat until nothing is left. An error may
     # be that of another stream, whose operations had to be launched first: each is raised once.
-    while (state.pending or state.submitting or state.failed or self.in_flight) \
-            and failures < MOST_FAILURES:
+    while state.encoder == <void*>self and failures < MOST_FAILURES and (
+            state.pending or state.submitting or state.failed or self.in_flight):
         try:
             commit(state, b"the encoder ends")
             if self.in_flight:
                 wait_state(state)   # objects kept for batches live until these have ended
         except KeyboardInterrupt:
+            PyErr_SetInterrupt()        # the code that runs next is interrupted instead
+            if state.encoder == <void*>self:
+                encoders[<size_t>state] = self      # the stream keeps it, and nothing is lost
             return False
         except BaseException as error:
             # After a fault the next use of the device raises the error; a reset has ended all work.
             if faulted[state.ordinal] or contexts[state.ordinal].epoch != state.epoch:
-                return True
+                break
             report_unraisable(error)
             failures += 1
-    if state.pending:
+    if state.encoder == <void*>self and state.pending and failures == MOST_FAILURES:
         report_unraisable(RuntimeError(
             "operations that were recorded for the stream could not be launched, and are lost with "
             f"their results: {num_recorded(self)}"))
-    return True
+    return state.encoder == <void*>self
 
 
 cdef void detach(Recorder self) noexcept:
@@ -140,8 +147,6 @@ cdef void detach(Recorder self) noexcept:
         self.closed = True
         return
     if not launch_rest(self):
-        PyErr_SetInterrupt()        # the code that runs next is interrupted instead
-        encoders[<size_t>state] = self      # the stream keeps it, and nothing is lost
         return
     entered = enter_quietly(state.ordinal, state.epoch)
     for i in range(IN_FLIGHT):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+from ctypes import c_void_p
 
 import numpy as np
 import pytest
@@ -519,6 +520,70 @@ def test_keep_holds_until_the_batch_has_run(module, encoder):
     encoder.keep(None)
     encoder.commit()  # looks back
     assert seen() is None
+
+
+@pytest.mark.usefixtures("batched")
+def test_two_threads_that_replace_a_streams_encoder(replaced):
+    """Both wait for the launch of what the stream's own encoder recorded; one of them gets the
+    stream, and keeps it."""
+    stream, found = cyrt.Stream(), []
+    reached, go, both = threading.Event(), threading.Event(), threading.Barrier(2)
+    with stream:
+        x = cyrt.zeros(8)
+
+    def halt(original, *arguments):
+        reached.set()
+        go.wait(30)
+        return original(*arguments)
+
+    def replace():
+        try:
+            encoder = cyrt.CommandEncoder(stream)
+        except ValueError as error:
+            found.append(str(error))
+            both.wait(30)
+            return
+        both.wait(30)
+        with encoder, stream:
+            cyrt.add(x, 1, out=x)
+            found.append(encoder.num_ops)
+
+    threads = [threading.Thread(target=replace) for _ in range(2)]
+    with stream:
+        x += 1
+        replaced("cuEventRecord", [c_void_p] * 2, halt)
+        threads[0].start()
+        assert reached.wait(30)
+        threads[1].start()
+        threads[1].join(0.3)  # it waits for the launch, too
+        go.set()
+        for each in threads:
+            each.join(30)
+    assert sorted(found, key=str) == [1, "another CommandEncoder was made for the stream"]
+    assert (x.numpy() == 2).all()
+
+
+@pytest.mark.usefixtures("batched")
+def test_ctrl_c_ends_the_wait_of_a_new_encoder(gate, interrupt):
+    """The stream keeps the old one."""
+    stream = cyrt.Stream()
+    with stream:
+        x = cyrt.zeros(8)
+        x += 1
+        gate.wait()
+        cyrt.current_encoder().keep(x)
+        done = cyrt.Event().record(stream)
+    interrupt("cuEventQuery")
+    with pytest.raises(KeyboardInterrupt):
+        cyrt.CommandEncoder(stream)
+    assert interrupt.came("cuEventQuery")
+    assert not done.done
+    gate.open()
+    with stream:
+        x += 1
+    with cyrt.CommandEncoder(stream) as encoder:
+        assert encoder.num_ops == 0
+    assert (x.numpy() == 2).all()
 
 
 def test_another_threads_encoder_is_refused(encoder):
