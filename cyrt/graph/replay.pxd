@@ -51,7 +51,7 @@ cdef struct Replay:
     Recording* scripts      # the list of all scripts
     int count
     Recording* last         # the script of the last batch; NULL: that was recorded
-    int num_readers         # commits that read a recording, which may have become a script meanwhile
+    int num_readers         # commits that read a recording, which may be a script by now
     unsigned long long clock        # number of scripts that were launched
     unsigned long long operations   # number of operations that were replayed and launched
 
