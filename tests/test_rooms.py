@@ -34,6 +34,7 @@ FLOORS = {
     "numpy_compat": 11,
     "random/__init__": 12,
     "leaving": 12,
+    "profiling": 12,
     "methods": 12,
     "__init__": 13,
     "bench": 14,

@@ -167,6 +167,9 @@ def test_a_tuned_plan_keeps_its_code_and_the_others_end(tuning, compiled, rng):
 def test_code_ends_with_the_last_that_may_launch_it(standin, rng, copies):
     standin.compiles, standin.copies = True, copies
     x, w, a, b = arrays(rng, "float32", *SMALL)
+    kernel, pinned = cyrt.Kernel(WAIT, "wait"), cyrt.PinnedBuffer(4)
+    flag = np.frombuffer(pinned, np.int32)
+    flag[0] = 0
     cyrt.synchronize()
     # No plan of a graph holds the kernels.
     with cyrt.Stream() as stream, cyrt.CommandEncoder(stream, graphs=False):
@@ -174,11 +177,14 @@ def test_code_ends_with_the_last_that_may_launch_it(standin, rng, copies):
             nn.conv2d(a, b)
             cyrt.synchronize()
             assert standin.counts == {"loaded": 1, "unloaded": 0}
-        with cyrt.batch():  # nothing is launched before its end
+        kernel[1, 1](pinned)  # the call cannot end before it
+        try:
             found = nn.conv2d(a, b)
             template.forget()
             gc.collect()
             assert standin.counts == {"loaded": 1, "unloaded": 0}
+        finally:
+            flag[0] = 1
         compare(found, convolve(x, w), "float32")
         cyrt.synchronize()
         assert standin.counts["unloaded"] == 1
