@@ -10,7 +10,7 @@ from __future__ import annotations
 from cyrt import numpy_compat, ops
 from cyrt.numpy_compat import ufunc_methods
 from cyrt.numpy_compat.attributes import Flags, Flat
-from cyrt.numpy_compat.interop import call_numpy, refuse_ufunc
+from cyrt.numpy_compat.interop import call_function, call_ufunc
 from cyrt.operators import attach, bind
 from cyrt.ops.copy import assign
 from cyrt.ops.creation import weak_array
@@ -26,7 +26,8 @@ bind(
     argsort=ops.argsort,
     asarray=ops.asarray,
     assign=assign,
-    call_numpy=call_numpy,
+    call_function=call_function,
+    call_ufunc=call_ufunc,
     choose=numpy_compat.choose,
     clip=ops.clip,
     compress=numpy_compat.compress,
@@ -40,7 +41,6 @@ bind(
     namespace=namespace,
     partition=numpy_compat.partition,
     put=numpy_compat.put,
-    refuse_ufunc=refuse_ufunc,
     repr_of=repr_of,
     round=ops.round,
     searchsorted=ops.searchsorted,

@@ -477,7 +477,8 @@ cdef class Array(Operators):
         return result if dtype is None else result.astype(dtype, copy=False)
 
     def __array_function__(self, function, types, args, kwargs):
-        return functions.call_numpy(function, args, kwargs)
+        """Call cyrt's function of that name (NEP 18)."""
+        return functions.call_function(function, args, kwargs)
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
         """Return a DLPack capsule (dmlc.github.io/dlpack, 1.1); the consumer's stream waits for the

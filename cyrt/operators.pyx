@@ -18,8 +18,8 @@ class _Functions:
         # Attributes of arrays.
         "Flags", "Flat", "get_by_arrays", "set_by_arrays",
         # Conversions.
-        "asarray", "assign", "call_numpy", "format_of", "namespace",
-        "refuse_ufunc", "repr_of", "text_of", "view_as", "weak_array", "zeros_like",
+        "asarray", "assign", "call_function", "call_ufunc", "format_of", "namespace",
+        "repr_of", "text_of", "view_as", "weak_array", "zeros_like",
         # Elementwise functions.
         "clip", "conj", "round", "sqrt",
         # Scans and sums.
@@ -254,13 +254,13 @@ cdef class Operators(Memory):
         return ops.unary(INVERT, self)
 
     def __array_ufunc__(self, ufunc, method, *operands, **keywords):
-        """Compute an operator whose left operand is NumPy's; refuse other calls of NumPy."""
+        """Compute an operator whose left operand is NumPy's, or call cyrt's function."""
         if not keywords and len(operands) == 2 and method == "__call__":
             left = operands[0]
             if isinstance(left, numpy_array):
                 left = left_of_numpy(ufunc, left)
             elif not isinstance(left, numpy_number):
-                functions.refuse_ufunc(ufunc, method, keywords)
+                return functions.call_ufunc(ufunc, method, operands, keywords)
             op = ops_of_numpy.get(ufunc)
             if op is not None:
                 return ops.binary(op, left, self, None)
@@ -268,7 +268,7 @@ cdef class Operators(Memory):
                 return left // self, left % self
             if ufunc is numpy_matmul:
                 return ops.matmul(left, self, None, None)
-        functions.refuse_ufunc(ufunc, method, keywords)
+        return functions.call_ufunc(ufunc, method, operands, keywords)
 
     def cumsum(self, axis=None, dtype=None, out=None):
         """See :func:`cyrt.cumsum`."""
