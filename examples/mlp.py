@@ -38,11 +38,11 @@ def gradients(
     """The gradient of the mean loss for each weight: the chain rule, from the end to the start."""
     y = forward(x, weights)
     count = x.shape[0]
-    g = nn.cross_entropy_vjp(y["logits"], labels, cyrt.full(count, 1 / count))
+    g = nn.cross_entropy_vjp(cyrt.full(count, 1 / count), y["logits"], labels)
     found = {"out": y["active"].T @ g}
-    g = nn.gelu_vjp(y["normed"], g @ weights["out"].T)
+    g = nn.gelu_vjp(g @ weights["out"].T, y["normed"])
     g, found["scale"], found["shift"] = nn.layer_norm_vjp(
-        y["hidden"], weights["scale"], g, bias=weights["shift"]
+        g, y["hidden"], weights["scale"], weights["shift"]
     )
     found["in"] = x.T @ g
     return found

@@ -116,8 +116,10 @@ class Transformer:
         for w, cache in zip(self.layers, caches, strict=True):
             x = self.layer(x, w, cache, position)
         x, w = x[:, -1:], self.weights
-        bias = (w["norm_bias"],) if self.shape.positions else ()
-        return nn.linear(x, w["head"], norm=(w["norm"], *bias, self.shape.eps))
+        if self.shape.positions:
+            norm = w["norm"], w["norm_bias"], self.shape.eps
+            return nn.linear(x, w["head"], layer_norm=norm)
+        return nn.linear(x, w["head"], rms_norm=(w["norm"], self.shape.eps))
 
     def embed(self, tokens: cyrt.Array, position: int | cyrt.Array) -> cyrt.Array:
         x = cyrt.take(self.weights["embedding"], tokens, axis=0)
@@ -135,15 +137,15 @@ class Transformer:
         eps = self.shape.eps
         if self.shape.positions:
             norm = w["norm_1"], w["norm_1_bias"], eps
-            y = nn.linear(x, w["qkv"], w["qkv_bias"], norm=norm)
+            y = nn.linear(x, w["qkv"], w["qkv_bias"], layer_norm=norm)
             y = self.attend(y, cache, position, None)
             x = nn.linear(y, w["o"], w["o_bias"], residual=x)
             norm = w["norm_2"], w["norm_2_bias"], eps
-            y = nn.linear(x, w["up"], w["up_bias"], "gelu_tanh", norm=norm)
+            y = nn.linear(x, w["up"], w["up_bias"], "gelu_tanh", layer_norm=norm)
             return nn.linear(y, w["down"], w["down_bias"], residual=x)
-        y = nn.linear(x, w["qkv"], norm=(w["norm_1"], eps))
+        y = nn.linear(x, w["qkv"], rms_norm=(w["norm_1"], eps))
         x = nn.linear(self.attend(y, cache, position, self.rope), w["o"], residual=x)
-        y = nn.linear(x, w["gate_up"], activation="swiglu", norm=(w["norm_2"], eps))
+        y = nn.linear(x, w["gate_up"], activation="swiglu", rms_norm=(w["norm_2"], eps))
         return nn.linear(y, w["down"], residual=x)
 
     def attend(

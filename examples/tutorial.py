@@ -221,7 +221,7 @@ h = cyrt.random.normal(shape=(4, 8), key=other)
 weight, bias = cyrt.ones(8), cyrt.zeros(8)
 normed = cyrt.nn.layer_norm(h, weight, bias)
 g = cyrt.ones_like(normed)  # the gradient of the result
-dh, dweight, dbias = cyrt.nn.layer_norm_vjp(h, weight, g, bias=bias)
+dh, dweight, dbias = cyrt.nn.layer_norm_vjp(g, h, weight, bias)
 print(dh.shape, dweight.shape, dbias[0].item())
 
 with tempfile.TemporaryDirectory() as folder:

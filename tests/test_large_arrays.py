@@ -147,7 +147,7 @@ def test_convolutions():
     assert found.ravel().tolist() == sums
     del found
     g = cyrt.max(x, axis=2, keepdims=True)
-    found = cyrt.nn.conv_input_vjp(g, weight, x.shape)
+    found = cyrt.nn.conv_input_vjp(g, x.shape, weight)
     wanted = {place // 64 * 64 + c: v for place, v in inside.items() for c in range(channels)}
     assert places(found.ravel()) == wanted
     del found

@@ -12,7 +12,7 @@ def explain(
     shapes: Sequence[tuple[int, ...]],
     stride: Any = ...,
     padding: Any = ...,
-    kernel_dilation: Any = ...,
+    dilation: Any = ...,
     input_dilation: Any = ...,
     groups: int = ...,
     flip: bool = ...,

@@ -504,7 +504,7 @@ cdef long long choose_depthwise(Sizes* sizes, int op, Conv* args, Launch* launch
     return parts
 
 
-def explain(Explainer explainer, str op, str dtype, shapes, stride=1, padding=0, kernel_dilation=1,
+def explain(Explainer explainer, str op, str dtype, shapes, stride=1, padding=0, dilation=1,
             input_dilation=1, groups=1, flip=False):
     """List the launches of a convolution without bias, or of one of its gradients; the shapes are
     the input's and the weight's."""
@@ -525,7 +525,7 @@ def explain(Explainer explainer, str op, str dtype, shapes, stride=1, padding=0,
     for d in range(ndim):
         sizes[d], taps[d] = source[d + 1], weight[d + 1]
     memset(&conv, 0, sizeof(conv))
-    set_sliding(&conv.sliding, op, ndim, sizes, taps, stride, padding, kernel_dilation,
+    set_sliding(&conv.sliding, op, ndim, sizes, taps, stride, padding, dilation,
                 input_dilation, flip)
     conv.batch, conv.groups = source[0], count
     conv.channels, conv.results = weight[ndim + 1], weight[0] // count

@@ -22,11 +22,13 @@ def explain(
     axis: int | Sequence[int] | None = None,
     stride: int | Sequence[int] = 1,
     padding: int | Sequence[int] | Sequence[Sequence[int]] = 0,
-    kernel_dilation: int | Sequence[int] = 1,
+    dilation: int | Sequence[int] = 1,
     input_dilation: int | Sequence[int] = 1,
     groups: int = 1,
     flip: bool = False,
     activation: str | None = None,
+    rms_norm: bool = False,
+    layer_norm: bool = False,
 ) -> Explanation | None: ...
 def expect_shapes(
     op: str, shapes: Sequence[tuple[int, ...]], *names: str

@@ -75,10 +75,12 @@ def explain(op, dtype, *shapes, **options):
         ``"take"`` and ``"put"`` (the first one).
     k : int
         How many elements ``"top_k"`` selects of a row (1 by default).
-    stride, padding, kernel_dilation, input_dilation, groups, flip : optional
+    stride, padding, dilation, input_dilation, groups, flip : optional
         Of a convolution: see :func:`cyrt.nn.conv_general`.
     activation : str, optional
         Of ``"linear"``: see :func:`cyrt.nn.linear`.
+    rms_norm, layer_norm : bool, optional
+        Of ``"linear"``: whether the input is normalised so, with a weight (and a bias).
 
     Returns
     -------

@@ -34,5 +34,5 @@ cdef bint is_fused(const Layer* p) noexcept
 cdef bint takes_layer_norm(int ordinal, const Layer* p) except -1
 # Record it.
 cdef int record_linear(Recorder encoder, const Layer* p) except -1
-# Return the number of an activation's name; ValueError if there is none of that name.
-cdef int activation_code(object activation) except -1
+# Return the number of an activation's name; ValueError, of the function `name`, if there is none.
+cdef int activation_code(str name, object activation) except -1

@@ -11,4 +11,6 @@ def explain(
     shapes: Sequence[tuple[int, ...]],
     *,
     activation: str | None = None,
+    rms_norm: bool = False,
+    layer_norm: bool = False,
 ) -> str: ...

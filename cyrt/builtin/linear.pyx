@@ -5,7 +5,7 @@ import math
 
 from libc.string cimport memset
 
-from cyrt.builtin import catalogue
+from cyrt.builtin import catalogue, norm
 from cyrt.builtin.entry cimport dtype_code, entry_of, op_code
 from cyrt.builtin.explain import expect_shapes
 from cyrt.builtin.grid cimport ceiling, multiprocessors_of, set_geometry
@@ -140,21 +140,28 @@ cdef int record_linear(Recorder encoder, const Layer* p) except -1:
                                     <char*>&product.early - <char*>&args)
 
 
-cdef int activation_code(object activation) except -1:
+cdef int activation_code(str name, object activation) except -1:
     """The kernel's code of an activation; ValueError if there is no such activation."""
     if not (activation is None or isinstance(activation, str)) or activation not in ACTIVATIONS:
         names = ", ".join(map(repr, filter(None, ACTIVATIONS)))
-        raise ValueError(f"linear: activation: expected None or one of {names}, got {activation!r}")
+        raise ValueError(f"{name}: activation: expected None or one of {names}, got {activation!r}")
     return ACTIVATIONS[activation]
 
 
-def explain(Explainer explainer, str op, str dtype, shapes, *, activation=None):
-    """List the launch of a linear layer of an input, shaped (..., in), and a weight, shaped
+def explain(Explainer explainer, str op, str dtype, shapes, *, activation=None,
+            rms_norm=False, layer_norm=False):
+    """List the launches of a linear layer of an input, shaped (..., in), and a weight, shaped
     (out, in)."""
     cdef Layer layer
+    cdef int ordinal = explainer.state.ordinal
     x, w = expect_shapes(op, shapes, "the input", "the weight")
     catalogue.row(op, dtype)        # raises
-    activation_code(activation)     # raises
+    activation_code(op, activation)     # raises
+    for name, value in (("rms_norm", rms_norm), ("layer_norm", layer_norm)):
+        if not isinstance(value, bool):
+            raise TypeError(f"{op}: {name}: expected a bool, got {value!r}")
+    if rms_norm and layer_norm:
+        raise TypeError(f"{op}: rms_norm and layer_norm: expected at most one of them, got both")
     gated = activation == "swiglu"
     if len(x) == 0 or len(w) != 2 or x[len(x) - 1] != w[1] or gated and w[0] % 2:
         raise ValueError(f"{op}: expected shapes (..., in) and (out, in), and an even out for "
@@ -162,7 +169,6 @@ def explain(Explainer explainer, str op, str dtype, shapes, *, activation=None):
     *outer, length = x
     memset(&layer, 0, sizeof(layer))
     set_example_memory(layer.operands, NUM_OPERANDS)
-    memset(&layer.operands[NORM_BIAS], 0, sizeof(layer.operands[NORM_BIAS]))
     layer.dtype = dtype_code(dtype)
     layer.itemsize = DTYPES[layer.dtype].itemsize
     layer.rows, layer.length = math.prod(outer), length
@@ -175,5 +181,12 @@ def explain(Explainer explainer, str op, str dtype, shapes, *, activation=None):
                              f"{VECTOR_BYTES // layer.itemsize} elements, which one kernel "
                              f"computes, got {x} and {w}: others are a product and operations of "
                              "their own")
+        if layer_norm and not takes_layer_norm(ordinal, &layer):
+            norm.explain(explainer, "layer_norm", dtype, [x])
+            layer_norm = False
+        if not layer_norm:
+            memset(&layer.operands[NORM_BIAS], 0, sizeof(Operand))
+            if not rms_norm:
+                memset(&layer.operands[NORM], 0, sizeof(Operand))
         record_linear(explainer, &layer)
     return dtype

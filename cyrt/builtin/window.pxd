@@ -36,7 +36,7 @@ cdef struct Sliding:
 # pair for each. `sources` and `taps` are the sizes of the dimensions. Raise a ValueError or a
 # TypeError if an argument is outside its limits or leaves no room for a window.
 cdef int set_sliding(Sliding* sliding, str name, int ndim, const long long* sources,
-                     const long long* taps, object stride, object padding, object kernel_dilation,
+                     const long long* taps, object stride, object padding, object dilation,
                      object input_dilation, bint flip) except -1
 # Return the value of an int, at most 2**62 on either side of 0.
 cdef inline long long limited(object whole) noexcept:

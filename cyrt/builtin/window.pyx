@@ -93,7 +93,7 @@ cdef inline long long extent(long long size, long long spacing) noexcept:
 
 
 cdef int set_sliding(Sliding* sliding, str name, int ndim, const long long* sources,
-                     const long long* taps, object stride, object padding, object kernel_dilation,
+                     const long long* taps, object stride, object padding, object dilation,
                      object input_dilation, bint flip) except -1:
     cdef long long[WINDOW_AXES] low, high
     cdef long long room, window
@@ -104,7 +104,7 @@ cdef int set_sliding(Sliding* sliding, str name, int ndim, const long long* sour
         s.sources[d] = s.outputs[d] = s.taps[d] = s.stride[d] = s.step[d] = s.spacing[d] = 1
         s.origin[d] = 0
     read_numbers(name, "stride", stride, ndim, 1, s.stride)
-    read_numbers(name, "kernel_dilation", kernel_dilation, ndim, 1, s.step)
+    read_numbers(name, "dilation", dilation, ndim, 1, s.step)
     read_numbers(name, "input_dilation", input_dilation, ndim, 1, s.spacing)
     read_padding(name, padding, ndim, low, high)
     for d in range(ndim):

@@ -1,7 +1,8 @@
 """Operations of neural networks, and their gradients.
 
-``name_vjp`` returns the gradients of what ``name`` takes, from that and from the gradient of its
-result; ``softmax_vjp`` takes softmax's result instead, and ``rope_vjp`` that gradient alone.
+``name_vjp`` returns the gradients of what ``name`` takes. It takes ``g``, the gradient of the
+result, and then the arguments of ``name`` in their order; ``softmax_vjp`` and ``log_softmax_vjp``
+take the result in the input's place, and ``rope_vjp`` needs no input.
 """
 
 from cyrt.nn.activations import *
@@ -18,7 +19,8 @@ from cyrt.nn.conv import (
     conv_weight_vjp,
 )
 from cyrt.nn.gated import swiglu_vjp
-from cyrt.nn.linear import linear
+from cyrt.nn.gradients import log_softmax_vjp, logsumexp_vjp
+from cyrt.nn.linear import linear, linear_vjp
 from cyrt.nn.norm import layer_norm, layer_norm_vjp, rms_norm, rms_norm_vjp
 from cyrt.nn.pool import avg_pool, avg_pool_vjp, max_pool, max_pool_vjp
 from cyrt.nn.rope import rope, rope_vjp
@@ -49,8 +51,11 @@ __all__ = [
     "layer_norm",
     "layer_norm_vjp",
     "linear",
+    "linear_vjp",
     "log_softmax",
+    "log_softmax_vjp",
     "logsumexp",
+    "logsumexp_vjp",
     "max_pool",
     "max_pool_vjp",
     "relu",

@@ -38,7 +38,7 @@ Notes
 _LIMITS = "At infinities the result is the limit; NaN gives NaN."
 
 
-def _activation(name: str, summary: str, notes: str = _LIMITS) -> _Elementwise:
+def _activation(name: str, summary: str, notes: str) -> _Elementwise:
     text = _TEXT.format(
         summary=summary, operands="x", result="An array of x's shape and type.", notes=notes
     )
@@ -48,14 +48,14 @@ def _activation(name: str, summary: str, notes: str = _LIMITS) -> _Elementwise:
 def _vjp(name: str) -> _Elementwise:
     text = _TEXT.format(
         summary=f"Compute the gradient of :func:`{name}`'s input from that of its result.",
-        operands="x, g",
+        operands="g, x",
         result="The gradient of x: the derivative at x times g.",
         notes="g is the gradient of the result.",
     )
-    return _Elementwise(f"{name}_vjp", ("x", "g"), text, "cyrt.nn")
+    return _Elementwise(f"{name}_vjp", ("g", "x"), text, "cyrt.nn")
 
 
-relu = _activation("relu", "The greater of x and 0.", "NaN gives NaN.")
+relu = _activation("relu", "The greater of x and 0.", "Nair and Hinton, ICML 2010. NaN gives NaN.")
 gelu = _activation(
     "gelu",
     "x times the normal distribution's cumulative function: Gaussian error linear units.",
@@ -66,8 +66,16 @@ gelu_tanh = _activation(
     "0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x**3))), which approximates :func:`gelu`.",
     f"Hendrycks and Gimpel, arXiv:1606.08415. {_LIMITS}",
 )
-silu = _activation("silu", "x times its sigmoid, also called swish.")
-softplus = _activation("softplus", "log(1 + exp(x)), with no overflow in between.")
+silu = _activation(
+    "silu",
+    "x times its sigmoid, also called swish.",
+    f"Elfwing, Uchibe and Doya, arXiv:1702.03118. {_LIMITS}",
+)
+softplus = _activation(
+    "softplus",
+    "log(1 + exp(x)), with no overflow in between.",
+    f"Dugas et al., NIPS 2000. {_LIMITS}",
+)
 relu_vjp = _vjp("relu")
 gelu_vjp = _vjp("gelu")
 gelu_tanh_vjp = _vjp("gelu_tanh")

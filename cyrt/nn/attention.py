@@ -107,6 +107,12 @@ def attention(
     IndexError
         A position on the device is out of range, with ``CYRT_CHECK=1``.
 
+    Notes
+    -----
+    Vaswani et al., arXiv:1706.03762. Heads of queries that share keys: Ainslie et al.,
+    arXiv:2305.13245. Sinks: Xiao et al., arXiv:2309.17453. Computed by tiles: Dao et al.,
+    arXiv:2205.14135.
+
     Examples
     --------
     >>> import cyrt
@@ -210,10 +216,10 @@ def _attend(
 
 
 def attention_vjp(
+    g: Array,
     q: Array,
     k: Array,
     v: Array,
-    g: Array,
     scale: float | None = None,
     mask: Array | str | None = None,
 ) -> tuple[Array, Array, Array]:
@@ -224,10 +230,10 @@ def attention_vjp(
 
     Parameters
     ----------
-    q, k, v : Array
-        As of :func:`attention`.
     g : Array
         The gradient of the result, of q's shape and type.
+    q, k, v : Array
+        As of :func:`attention`.
     scale : float, optional
     mask : Array or "causal", optional
 
@@ -257,7 +263,7 @@ def attention_vjp(
     some_heads = _at_once(shared, head_nbytes)
     some_batches = _at_once(batches, some_heads * head_nbytes)
     if some_heads >= shared and some_batches >= batches:
-        return _multiply_gradients(q, k, v, g, factor, mask)
+        return _multiply_gradients(g, q, k, v, factor, mask)
     gq, gk, gv = (empty(each.shape, dtype=q.dtype, device=q.device) for each in (q, k, v))
     if isinstance(mask, Array):
         mask = broadcast_to(mask, (batches, heads, rows, keys))
@@ -267,7 +273,7 @@ def attention_vjp(
             query_part = key_part[0], slice(j * group, (j + some_heads) * group)
             part = mask[query_part] if isinstance(mask, Array) else mask
             gq[query_part], gk[key_part], gv[key_part] = _multiply_gradients(
-                q[query_part], k[key_part], v[key_part], g[query_part], factor, part
+                g[query_part], q[query_part], k[key_part], v[key_part], factor, part
             )
     return gq, gk, gv
 
@@ -331,12 +337,12 @@ def _multiply_at_once(
 
 
 def _multiply_gradients(
-    q: Array, k: Array, v: Array, g: Array, scale: float, mask: Array | str | None
+    g: Array, q: Array, k: Array, v: Array, scale: float, mask: Array | str | None
 ) -> tuple[Array, Array, Array]:
     wide = _wide(q)
     weights = _group_heads(_weights(q, k, scale, mask, None), k)
     slopes = _group_heads(g, k)
-    gradient = softmax_vjp(weights, matmul(slopes, v.mT, dtype=wide))
+    gradient = softmax_vjp(matmul(slopes, v.mT, dtype=wide), weights)
     gradient = gradient * scale
     gq = reshape(matmul(gradient, k, dtype=wide), q.shape)
     gk = matmul(gradient.mT, _group_heads(q, k), dtype=wide)

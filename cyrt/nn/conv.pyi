@@ -8,11 +8,11 @@ _Padding = int | Sequence[int] | Sequence[Sequence[int]]
 _Activation = Literal["relu", "gelu", "gelu_tanh", "silu"] | None
 
 def conv_general(
-    input: Array,
+    x: Array,
     weight: Array,
     stride: _Numbers = ...,
     padding: _Padding = ...,
-    kernel_dilation: _Numbers = ...,
+    dilation: _Numbers = ...,
     input_dilation: _Numbers = ...,
     groups: int = ...,
     flip: bool = ...,
@@ -20,7 +20,7 @@ def conv_general(
     activation: _Activation = ...,
 ) -> Array: ...
 def conv1d(
-    input: Array,
+    x: Array,
     weight: Array,
     stride: _Numbers = ...,
     padding: _Padding = ...,
@@ -30,7 +30,7 @@ def conv1d(
     activation: _Activation = ...,
 ) -> Array: ...
 def conv2d(
-    input: Array,
+    x: Array,
     weight: Array,
     stride: _Numbers = ...,
     padding: _Padding = ...,
@@ -40,7 +40,7 @@ def conv2d(
     activation: _Activation = ...,
 ) -> Array: ...
 def conv3d(
-    input: Array,
+    x: Array,
     weight: Array,
     stride: _Numbers = ...,
     padding: _Padding = ...,
@@ -50,7 +50,7 @@ def conv3d(
     activation: _Activation = ...,
 ) -> Array: ...
 def conv_transpose1d(
-    input: Array,
+    x: Array,
     weight: Array,
     stride: _Numbers = ...,
     padding: _Padding = ...,
@@ -61,7 +61,7 @@ def conv_transpose1d(
     activation: _Activation = ...,
 ) -> Array: ...
 def conv_transpose2d(
-    input: Array,
+    x: Array,
     weight: Array,
     stride: _Numbers = ...,
     padding: _Padding = ...,
@@ -72,7 +72,7 @@ def conv_transpose2d(
     activation: _Activation = ...,
 ) -> Array: ...
 def conv_transpose3d(
-    input: Array,
+    x: Array,
     weight: Array,
     stride: _Numbers = ...,
     padding: _Padding = ...,
@@ -84,22 +84,22 @@ def conv_transpose3d(
 ) -> Array: ...
 def conv_input_vjp(
     g: Array,
-    weight: Array,
     input_shape: Sequence[int],
+    weight: Array,
     stride: _Numbers = ...,
     padding: _Padding = ...,
-    kernel_dilation: _Numbers = ...,
+    dilation: _Numbers = ...,
     input_dilation: _Numbers = ...,
     groups: int = ...,
     flip: bool = ...,
 ) -> Array: ...
 def conv_weight_vjp(
     g: Array,
-    input: Array,
+    x: Array,
     weight_shape: Sequence[int],
     stride: _Numbers = ...,
     padding: _Padding = ...,
-    kernel_dilation: _Numbers = ...,
+    dilation: _Numbers = ...,
     input_dilation: _Numbers = ...,
     groups: int = ...,
     flip: bool = ...,

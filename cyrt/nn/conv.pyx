@@ -14,10 +14,10 @@ cdef inline Array array_of(str name, str argument, object x):
     return <Array>x if isinstance(x, Array) else check_array(x, f"{name}: {argument}")
 
 
-cdef inline Array convolve(str name, const Function* function, object input_, object weight,
+cdef inline Array convolve(str name, const Function* function, object x, object weight,
                     object stride, object padding, object dilation, object input_dilation,
                     object groups, object bias, object activation):
-    return call(name, function, array_of(name, "input", input_), array_of(name, "weight", weight),
+    return call(name, function, array_of(name, "x", x), array_of(name, "weight", weight),
                 None if bias is None else array_of(name, "bias", bias), NULL, stride, padding,
                 dilation, input_dilation, groups, activation)
 
@@ -25,7 +25,7 @@ cdef inline Array convolve(str name, const Function* function, object input_, ob
 # -- convolutions ----------------------------------------------------------------------------------
 
 
-def conv_general(input, weight, stride=1, padding=0, kernel_dilation=1, input_dilation=1, groups=1,
+def conv_general(x, weight, stride=1, padding=0, dilation=1, input_dilation=1, groups=1,
                  flip=False, bias=None, activation=None):
     """Convolve an input of 1 to 3 spatial dimensions with filters of a weight.
 
@@ -37,7 +37,7 @@ def conv_general(input, weight, stride=1, padding=0, kernel_dilation=1, input_di
 
     Parameters
     ----------
-    input : Array
+    x : Array
         Shape (N, *spatial, C), of a real floating-point type. It is copied if its last axis is not
         contiguous.
     weight : Array
@@ -47,7 +47,7 @@ def conv_general(input, weight, stride=1, padding=0, kernel_dilation=1, input_di
     padding : int, tuple of int or tuple of pairs
         The zeros on either side, for all spatial dimensions or one for each; or one pair for each,
         before and behind. Negative padding takes elements away.
-    kernel_dilation : int or tuple of int
+    dilation : int or tuple of int
         The distance of the elements of a window.
     input_dilation : int or tuple of int
         The distance of the input's elements; zeros are between them.
@@ -73,6 +73,10 @@ def conv_general(input, weight, stride=1, padding=0, kernel_dilation=1, input_di
         The shapes do not fit, a number is out of its range, the kernel is larger than the padded
         input by two places or more (by one: the result is empty), or there is no such activation.
 
+    Notes
+    -----
+    The layouts are those of MLX's ``mlx.core.conv_general``.
+
     Examples
     --------
     >>> import cyrt
@@ -82,21 +86,21 @@ def conv_general(input, weight, stride=1, padding=0, kernel_dilation=1, input_di
     Array([21., 32., 43.,  4.], dtype=float32)
     """
     cdef Function function = Function(CONV, 0, False, bool_of("conv_general", "flip", flip))
-    return convolve("conv_general", &function, input, weight, stride, padding,
-                    kernel_dilation, input_dilation, groups, bias, activation)
+    return convolve("conv_general", &function, x, weight, stride, padding,
+                    dilation, input_dilation, groups, bias, activation)
 
 
-def conv1d(input, weight, stride=1, padding=0, dilation=1, groups=1, bias=None, activation=None):
+def conv1d(x, weight, stride=1, padding=0, dilation=1, groups=1, bias=None, activation=None):
     """Convolve an input of one spatial dimension with filters; see :func:`conv_general`.
 
     Parameters
     ----------
-    input : Array
+    x : Array
         Shape (N, L, C).
     weight : Array
         Shape (O, K, C / groups).
     stride, padding, dilation, groups, bias, activation
-        As for :func:`conv_general`, whose kernel_dilation is the dilation.
+        As for :func:`conv_general`.
 
     Returns
     -------
@@ -104,21 +108,21 @@ def conv1d(input, weight, stride=1, padding=0, dilation=1, groups=1, bias=None, 
         Shape (N, outputs, O).
     """
     cdef Function function = Function(CONV, 3, False, False)
-    return convolve("conv1d", &function, input, weight, stride, padding, dilation, 1, groups,
+    return convolve("conv1d", &function, x, weight, stride, padding, dilation, 1, groups,
                     bias, activation)
 
 
-def conv2d(input, weight, stride=1, padding=0, dilation=1, groups=1, bias=None, activation=None):
+def conv2d(x, weight, stride=1, padding=0, dilation=1, groups=1, bias=None, activation=None):
     """Convolve an input of two spatial dimensions with filters; see :func:`conv_general`.
 
     Parameters
     ----------
-    input : Array
+    x : Array
         Shape (N, H, W, C).
     weight : Array
         Shape (O, KH, KW, C / groups).
     stride, padding, dilation, groups, bias, activation
-        As for :func:`conv_general`, whose kernel_dilation is the dilation.
+        As for :func:`conv_general`.
 
     Returns
     -------
@@ -126,21 +130,21 @@ def conv2d(input, weight, stride=1, padding=0, dilation=1, groups=1, bias=None, 
         Shape (N, *outputs, O).
     """
     cdef Function function = Function(CONV, 4, False, False)
-    return convolve("conv2d", &function, input, weight, stride, padding, dilation, 1, groups,
+    return convolve("conv2d", &function, x, weight, stride, padding, dilation, 1, groups,
                     bias, activation)
 
 
-def conv3d(input, weight, stride=1, padding=0, dilation=1, groups=1, bias=None, activation=None):
+def conv3d(x, weight, stride=1, padding=0, dilation=1, groups=1, bias=None, activation=None):
     """Convolve an input of three spatial dimensions with filters; see :func:`conv_general`.
 
     Parameters
     ----------
-    input : Array
+    x : Array
         Shape (N, D, H, W, C).
     weight : Array
         Shape (O, KD, KH, KW, C / groups).
     stride, padding, dilation, groups, bias, activation
-        As for :func:`conv_general`, whose kernel_dilation is the dilation.
+        As for :func:`conv_general`.
 
     Returns
     -------
@@ -148,11 +152,11 @@ def conv3d(input, weight, stride=1, padding=0, dilation=1, groups=1, bias=None, 
         Shape (N, *outputs, O).
     """
     cdef Function function = Function(CONV, 5, False, False)
-    return convolve("conv3d", &function, input, weight, stride, padding, dilation, 1, groups,
+    return convolve("conv3d", &function, x, weight, stride, padding, dilation, 1, groups,
                     bias, activation)
 
 
-def conv_transpose1d(input, weight, stride=1, padding=0, dilation=1, output_padding=0, groups=1,
+def conv_transpose1d(x, weight, stride=1, padding=0, dilation=1, output_padding=0, groups=1,
                      bias=None, activation=None):
     """Convolve an input of one spatial dimension, transposed: each element of the input adds its
     multiple of the filters to the result, at distances of `stride`.
@@ -163,7 +167,7 @@ def conv_transpose1d(input, weight, stride=1, padding=0, dilation=1, output_padd
 
     Parameters
     ----------
-    input : Array
+    x : Array
         Shape (N, L, C).
     weight : Array
         Shape (O, K, C / groups).
@@ -182,19 +186,23 @@ def conv_transpose1d(input, weight, stride=1, padding=0, dilation=1, output_padd
     -------
     Array
         Shape (N, outputs, O).
+
+    Notes
+    -----
+    The layouts are those of MLX's ``mlx.core.conv_transpose1d``.
     """
     cdef Function function = Function(CONV, 3, True, True)
-    return convolve("conv_transpose1d", &function, input, weight, stride, padding, dilation,
+    return convolve("conv_transpose1d", &function, x, weight, stride, padding, dilation,
                     output_padding, groups, bias, activation)
 
 
-def conv_transpose2d(input, weight, stride=1, padding=0, dilation=1, output_padding=0, groups=1,
+def conv_transpose2d(x, weight, stride=1, padding=0, dilation=1, output_padding=0, groups=1,
                      bias=None, activation=None):
     """Convolve an input of two spatial dimensions, transposed; see :func:`conv_transpose1d`.
 
     Parameters
     ----------
-    input : Array
+    x : Array
         Shape (N, H, W, C).
     weight : Array
         Shape (O, KH, KW, C / groups).
@@ -207,17 +215,17 @@ def conv_transpose2d(input, weight, stride=1, padding=0, dilation=1, output_padd
         Shape (N, *outputs, O).
     """
     cdef Function function = Function(CONV, 4, True, True)
-    return convolve("conv_transpose2d", &function, input, weight, stride, padding, dilation,
+    return convolve("conv_transpose2d", &function, x, weight, stride, padding, dilation,
                     output_padding, groups, bias, activation)
 
 
-def conv_transpose3d(input, weight, stride=1, padding=0, dilation=1, output_padding=0, groups=1,
+def conv_transpose3d(x, weight, stride=1, padding=0, dilation=1, output_padding=0, groups=1,
                      bias=None, activation=None):
     """Convolve an input of three spatial dimensions, transposed; see :func:`conv_transpose1d`.
 
     Parameters
     ----------
-    input : Array
+    x : Array
         Shape (N, D, H, W, C).
     weight : Array
         Shape (O, KD, KH, KW, C / groups).
@@ -230,24 +238,24 @@ def conv_transpose3d(input, weight, stride=1, padding=0, dilation=1, output_padd
         Shape (N, *outputs, O).
     """
     cdef Function function = Function(CONV, 5, True, True)
-    return convolve("conv_transpose3d", &function, input, weight, stride, padding, dilation,
+    return convolve("conv_transpose3d", &function, x, weight, stride, padding, dilation,
                     output_padding, groups, bias, activation)
 
 
 # -- gradients -------------------------------------------------------------------------------------
 
 
-def conv_input_vjp(g, weight, input_shape, stride=1, padding=0, kernel_dilation=1,
-                   input_dilation=1, groups=1, flip=False):
+def conv_input_vjp(g, input_shape, weight, stride=1, padding=0, dilation=1, input_dilation=1,
+                   groups=1, flip=False):
     """Compute the gradient of :func:`conv_general`'s input from that of its result.
 
     Parameters
     ----------
     g : Array
         The gradient of the result without bias and activation, of its shape.
-    weight : Array
     input_shape : tuple of int
-    stride, padding, kernel_dilation, input_dilation, groups, flip
+    weight : Array
+    stride, padding, dilation, input_dilation, groups, flip
         As for :func:`conv_general`.
 
     Returns
@@ -265,11 +273,11 @@ def conv_input_vjp(g, weight, input_shape, stride=1, padding=0, kernel_dilation=
     cdef Absent absent
     read_shape(name, "input_shape", input_shape, &absent)
     return call(name, &function, array_of(name, "g", g), array_of(name, "weight", weight), None,
-                &absent, stride, padding, kernel_dilation, input_dilation, groups, None)
+                &absent, stride, padding, dilation, input_dilation, groups, None)
 
 
-def conv_weight_vjp(g, input, weight_shape, stride=1, padding=0, kernel_dilation=1,
-                    input_dilation=1, groups=1, flip=False):
+def conv_weight_vjp(g, x, weight_shape, stride=1, padding=0, dilation=1, input_dilation=1,
+                    groups=1, flip=False):
     """Compute the gradient of :func:`conv_general`'s weight from that of its result.
 
     Sums over the outputs are added in one order: equal inputs give equal bits.
@@ -278,9 +286,9 @@ def conv_weight_vjp(g, input, weight_shape, stride=1, padding=0, kernel_dilation
     ----------
     g : Array
         The gradient of the result without bias and activation, of its shape.
-    input : Array
+    x : Array
     weight_shape : tuple of int
-    stride, padding, kernel_dilation, input_dilation, groups, flip
+    stride, padding, dilation, input_dilation, groups, flip
         As for :func:`conv_general`.
 
     Returns
@@ -297,5 +305,5 @@ def conv_weight_vjp(g, input, weight_shape, stride=1, padding=0, kernel_dilation
     cdef Function function = Function(WEIGHT_VJP, 0, False, bool_of(name, "flip", flip))
     cdef Absent absent
     read_shape(name, "weight_shape", weight_shape, &absent)
-    return call(name, &function, array_of(name, "input", input), array_of(name, "g", g), None,
-                &absent, stride, padding, kernel_dilation, input_dilation, groups, None)
+    return call(name, &function, array_of(name, "x", x), array_of(name, "g", g), None,
+                &absent, stride, padding, dilation, input_dilation, groups, None)

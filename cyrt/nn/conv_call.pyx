@@ -113,7 +113,7 @@ cdef int check_ranks(str name, int wanted, int ndim, const long long* source, in
 
 cdef int read_sizes(Convolution* conv, str name, int wanted, int ndim, const long long* source,
                     int weight_ndim, const long long* weight, object stride, object padding,
-                    object kernel_dilation, object input_dilation, object groups,
+                    object dilation, object input_dilation, object groups,
                     bint flip) except -1:
     cdef long long count
     cdef bint fits
@@ -130,7 +130,7 @@ cdef int read_sizes(Convolution* conv, str name, int wanted, int ndim, const lon
                          f"{tuple_of_sizes(weight_ndim, weight)}")
     memset(conv, 0, sizeof(Convolution))
     set_sliding(&conv.sliding, name, ndim - 2, source + 1, weight + 1, stride, padding,
-                kernel_dilation, input_dilation, flip)
+                dilation, input_dilation, flip)
     conv.batch, conv.groups = source[0], count
     conv.channels, conv.results = weight[ndim - 1], weight[0] // count
     return 0
@@ -196,7 +196,7 @@ cdef int set_result(Answer answer, str name, int op, Array source, Array other, 
         if bias.ndim_ != 1 or bias.dims[0] != other.dims[0]:
             raise ValueError(f"{name}: bias: expected shape ({other.dims[0]},), for a weight of "
                              f"shape {shape_of(other)}, got {shape_of(bias)}")
-        answer.code = promote(answer.code, joint_type(name, "input", source, "bias", bias))
+        answer.code = promote(answer.code, joint_type(name, "x", source, "bias", bias))
     answer.ndim = source.ndim_
     answer.dims[0], answer.dims[answer.ndim - 1] = conv.batch, other.dims[0]
     for d in range(conv.sliding.ndim):
@@ -209,21 +209,18 @@ cdef Answer read_call(str name, const Function* function, Array source, Array ot
     """Check a call; return its answer without a choice, and set all of the convolution but the
     operands' steps."""
     cdef Answer answer = Answer.__new__(Answer)
-    cdef long long[WINDOW_AXES] checked
     stride, padding, dilation, input_dilation, groups, activation = arguments
     answer.ordinal = device_of(source)
     if function.op == CONV:
-        answer.code = joint_type(name, "input", source, "weight", other)
+        answer.code = joint_type(name, "x", source, "weight", other)
     elif function.op == INPUT_VJP:
-        answer.code = joint_type(name, "g", source, "weight", other)
+        answer.code = joint_type(name, "weight", other, "g", source)
     else:
-        answer.code = joint_type(name, "g", other, "input", source)
+        answer.code = joint_type(name, "x", source, "g", other)
     if function.transposed:
         padding = transposed_padding(name, function.wanted - 2, source, other, stride, padding,
                                      dilation, input_dilation)
         stride, input_dilation = 1, stride
-    elif function.wanted:
-        read_numbers(name, "dilation", dilation, function.wanted - 2, 1, checked)
     if function.op == CONV:
         read_sizes(conv, name, function.wanted, source.ndim_, source.dims, other.ndim_, other.dims,
                    stride, padding, dilation, input_dilation, groups, function.flip)

@@ -54,16 +54,16 @@ cdef Array gradient_target(tuple operands, int code, bint donate, Array other):
     return new_array(device_of(first), code, first.ndim_, first.dims)
 
 
-def swiglu_vjp(gate, up, g, *, donate=False):
+def swiglu_vjp(g, gate, up, *, donate=False):
     """Compute the gradients of :func:`swiglu` from that of its result, in one launch.
 
     Parameters
     ----------
+    g : Array
+        The gradient of the result, of the operands' shape.
     gate, up : Array
         The operands, of real floating-point types and one shape; rows along the last axis that are
         not evenly spaced are copied.
-    g : Array
-        The gradient of the result, of that shape.
     donate : bool
         Whether gate, up and g may be overwritten. The gradients are then in the memory of those
         that are contiguous and of their type.
@@ -84,8 +84,8 @@ def swiglu_vjp(gate, up, g, *, donate=False):
     --------
     >>> import cyrt
     >>> x = cyrt.asarray([0.0, 2.0])
-    >>> cyrt.nn.swiglu_vjp(x, x, cyrt.ones(2, dtype=x.dtype))
-    (Array([0.       , 2.1816683], dtype=float32), Array([0.       , 1.7615942], dtype=float32))
+    >>> cyrt.nn.swiglu_vjp(cyrt.ones(2, dtype=x.dtype), x, x)
+    (Array([0.       , 2.1815684], dtype=float32), Array([0.      , 1.761594], dtype=float32))
     """
     cdef Operand[5] operands
     cdef long long[3] steps

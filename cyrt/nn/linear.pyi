@@ -2,9 +2,14 @@ from cyrt.ndarray import Array
 
 def linear(
     x: Array,
-    w: Array,
-    b: Array | None = ...,
+    weight: Array,
+    bias: Array | None = ...,
     activation: str | None = ...,
     residual: Array | None = ...,
-    norm: tuple[Array | None, float] | tuple[Array | None, Array | None, float] | None = ...,
+    *,
+    rms_norm: tuple[Array | None, float] | None = ...,
+    layer_norm: tuple[Array | None, Array | None, float] | None = ...,
 ) -> Array: ...
+def linear_vjp(
+    g: Array, x: Array, weight: Array, bias: Array | None = ..., activation: str | None = ...
+) -> tuple[Array, Array, Array | None]: ...

@@ -1,4 +1,6 @@
-"""Linear layers."""
+"""Linear layers, and their gradients."""
+
+import math
 
 from libc.string cimport memset
 
@@ -14,19 +16,29 @@ from cyrt.graph.recorder cimport encoder_of
 from cyrt.ndarray cimport (
     Array, as_contiguous, device_of, itemsizes, new_array_on, set_operand, shape_of,
 )
-from cyrt.nn.activations import gelu, gelu_tanh, relu, silu, swiglu
+from cyrt.nn.activations import (
+    gelu, gelu_tanh, gelu_tanh_vjp, gelu_vjp, relu, relu_vjp, silu, silu_vjp, swiglu,
+)
+from cyrt.nn.gated import swiglu_vjp
 from cyrt.nn.norm cimport check_eps, dense_parameter
-from cyrt.nn.norm import layer_norm, rms_norm
+from cyrt.nn.norm import layer_norm as _layer_norm
+from cyrt.nn.norm import rms_norm as _rms_norm
 from cyrt.nn.rows cimport spaced_rows
 from cyrt.ops.arguments import check_array
 from cyrt.ops.copy import copy as duplicate
-from cyrt.ops.copy cimport check_device
+from cyrt.ops.copy cimport cast, check_device
+from cyrt.ops.manipulation import concat
 from cyrt.ops.matmul import matmul
+from cyrt.ops.promotion cimport promote
+from cyrt.ops.reduce import sum as sum_over
+from cyrt.ops.shapes import reshape
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state
 
 # The function of each activation that a product of many rows needs.
 cdef dict FUNCTIONS = {"relu": relu, "gelu": gelu, "gelu_tanh": gelu_tanh, "silu": silu}
+cdef dict GRADIENTS = {"relu": relu_vjp, "gelu": gelu_vjp, "gelu_tanh": gelu_tanh_vjp,
+                       "silu": silu_vjp}
 cdef int LAYER_NORM = op_code("layer_norm")
 cdef int RMS_NORM = op_code("rms_norm")
 cdef bint[64] is_floating           # whether the element type of a code is
@@ -35,16 +47,17 @@ for _each in DTYPES:
     is_floating[<int>_each.code] = _each.kind == "f"
 
 
-def linear(x, w, b=None, activation=None, residual=None, norm=None):
+def linear(x, weight, bias=None, activation=None, residual=None, *, rms_norm=None,
+           layer_norm=None):
     """Multiply by a matrix of weights, with what precedes and follows in a linear layer.
 
-    The result is ``residual + activation(normalised @ w.mT + b)``, where x is normalised if there
-    is a norm. The layer is one operation, which rounds the result alone, if all of this holds;
-    otherwise each step is an operation of its own:
+    The result is ``residual + activation(normalised @ weight.mT + bias)``, where x is normalised if
+    there is a norm. The layer is one operation, which rounds the result alone, if all of this is
+    true; otherwise each step is an operation of its own:
 
     - there are at most 16 rows, of float16, bfloat16 or float32;
     - all operands have one type;
-    - w's rows are contiguous and aligned to 16 bytes.
+    - the weight's rows are contiguous and aligned to 16 bytes.
 
     The norm of two rows or more is rounded, too. It is an operation of its own if it lacks a weight
     or a bias, and a layer_norm also for two rows or more and in a large layer.
@@ -53,18 +66,20 @@ def linear(x, w, b=None, activation=None, residual=None, norm=None):
     ----------
     x : Array
         Inputs of a floating-point type and shape (..., in).
-    w : Array
-        Weights of shape (out, in).
-    b : Array, optional
-        A bias of shape (out,).
+    weight : Array
+        Shape (out, in).
+    bias : Array, optional
+        Shape (out,).
     activation : str, optional
-        "relu", "gelu", "gelu_tanh", "silu" or "swiglu". For "swiglu" the first half of w's rows
-        makes the gate, and the result has out / 2 features.
+        "relu", "gelu", "gelu_tanh", "silu" or "swiglu". For "swiglu" the first half of the weight's
+        rows makes the gate, and the result has out / 2 features.
     residual : Array, optional
         Added at the end; of the result's shape.
-    norm : tuple, optional
-        The weight and the epsilon of an :func:`rms_norm` of x; or the weight, the bias and the
-        epsilon of a :func:`layer_norm`. None: there is no such weight or bias.
+    rms_norm : tuple, optional
+        The arguments (weight, eps) of an :func:`rms_norm` of x; the weight may be None.
+    layer_norm : tuple, optional
+        The arguments (weight, bias, eps) of a :func:`layer_norm` of x; the weight and the bias may
+        be None. There is at most one of the two norms.
 
     Returns
     -------
@@ -76,7 +91,13 @@ def linear(x, w, b=None, activation=None, residual=None, norm=None):
     ValueError
         The shapes do not fit, or there is no such activation.
     TypeError
-        An operand is no Array, x or w has no floating-point type, or the types do not promote.
+        An operand is no Array, x or weight has no floating-point type, or the types do not promote.
+        A norm is no tuple of that length, or there are two.
+
+    Notes
+    -----
+    The argument order is that of PyTorch's ``torch.nn.functional.linear``. The gated layers are of
+    Shazeer, arXiv:2002.05202.
 
     Examples
     --------
@@ -86,60 +107,137 @@ def linear(x, w, b=None, activation=None, residual=None, norm=None):
     Array([[1., 0.]], dtype=float32)
     """
     cdef Array result
-    check_operands(x, w, b, activation, residual, norm)
-    result = record_fused(x, w, b, activation, residual, norm)
-    return compose(x, w, b, activation, residual, norm) if result is None else result
-
-
-cdef int check_operands(object x_, object w_, object b_, object activation, object residual_,
-                        object norm) except -1:
-    cdef Array x, w, b, residual
-    cdef long long features
-    cdef int d
-    cdef bint fits
-    if not isinstance(x_, Array):
-        check_array(x_, "linear: x")
-    if not isinstance(w_, Array):
-        check_array(w_, "linear: w")
-    if b_ is not None and not isinstance(b_, Array):
-        check_array(b_, "linear: b")
-    if residual_ is not None and not isinstance(residual_, Array):
-        check_array(residual_, "linear: residual")
-    x, w, b, residual = <Array>x_, <Array>w_, <Array>b_, <Array>residual_
-    if not is_floating[x.code] or not is_floating[w.code]:
-        raise TypeError("linear: expected x and w of floating-point types, got "
-                        f"{DTYPES[x.code]} and {DTYPES[w.code]}")
-    if x.ndim_ == 0 or w.ndim_ != 2 or x.dims[x.ndim_ - 1] != w.dims[1]:
-        raise ValueError("linear: expected x of shape (..., in) and w of shape (out, in), got "
-                         f"{shape_of(x)} and {shape_of(w)}")
-    if b is not None and (b.ndim_ != 1 or b.dims[0] != w.dims[0]):
-        raise ValueError(f"linear: b: expected shape {shape_of(w)[:1]}, got {shape_of(b)}")
-    check_device(w, x, "linear", "w")
-    check_device(b, x, "linear", "b")
-    check_device(residual, x, "linear", "residual")
-    activation_code(activation)
-    features = w.dims[0]
-    if activation == "swiglu":
-        if features % 2:
-            raise ValueError("linear: swiglu takes an even number of rows of w, got "
-                             f"{shape_of(w)}")
-        features //= 2
-    if norm is not None and not (isinstance(norm, tuple) and 2 <= len(norm) <= 3):
-        raise TypeError("linear: norm: expected a tuple of weight and eps, or of weight, bias and "
-                        f"eps, got {norm!r}")
+    cdef tuple norm = None
+    if rms_norm is not None or layer_norm is not None:
+        norm = norm_of(rms_norm, layer_norm)
+    check_operands("linear", x, weight, bias, activation)
     if residual is not None:
-        fits = residual.ndim_ == x.ndim_ and residual.dims[x.ndim_ - 1] == features
-        for d in range(x.ndim_ - 1 if fits else 0):
-            fits = fits and residual.dims[d] == x.dims[d]
-        if not fits:
-            *outer, _ = shape_of(x)
-            raise ValueError(f"linear: residual: expected shape {(*outer, features)}, "
-                             f"got {shape_of(residual)}")
+        check_result("linear", "residual", residual, x, weight, activation)
+    result = record_fused(x, weight, bias, activation, residual, norm)
+    return compose(x, weight, bias, activation, residual, norm) if result is None else result
+
+
+def linear_vjp(g, x, weight, bias=None, activation=None):
+    """Compute the gradients of :func:`linear` from that of its result, by products.
+
+    What comes before the activation is computed again. A residual's gradient is g itself. A norm
+    has gradients of its own, :func:`rms_norm_vjp` and :func:`layer_norm_vjp`: x is then what it
+    normalised.
+
+    Parameters
+    ----------
+    g : Array
+        The gradient of the result, of its shape and type.
+    x, weight, bias, activation
+        As for :func:`linear`.
+
+    Returns
+    -------
+    tuple of (Array, Array, Array or None)
+        The gradients of x, weight and bias, of their shapes and types; None if the bias is None.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As by :func:`linear`; or g has another type or shape than the result.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x, w = cyrt.asarray([[1.0, -2.0]]), cyrt.asarray([[1.0, 0.0], [0.0, 1.0]])
+    >>> dx, dw, _ = cyrt.nn.linear_vjp(cyrt.ones((1, 2)), x, w, activation="relu")
+    >>> dx, dw
+    (Array([[1., 0.]], dtype=float32), Array([[ 1., -2.],
+           [ 0.,  0.]], dtype=float32))
+    """
+    cdef str name = "linear_vjp"
+    cdef Array y
+    check_operands(name, x, weight, bias, activation)
+    check_result(name, "g", g, x, weight, activation)
+    if bias is not None and not is_floating[(<Array>bias).code]:
+        raise TypeError(f"{name}: bias: expected a real floating-point type, got {bias.dtype}")
+    wanted = DTYPES[result_code(x, weight, bias)]
+    if g.dtype != wanted:
+        raise TypeError(f"{name}: g: expected {wanted}, the type of the result, got {g.dtype}")
+    if activation is not None:
+        y = product(x, weight, bias)
+        if activation == "swiglu":
+            g = concat(swiglu_vjp(g, *halves(y)), axis=-1)
+        else:
+            g = GRADIENTS[activation](g, y)
+    count = math.prod(shape_of(x)[:(<Array>x).ndim_ - 1])
+    rows, inputs = (reshape(each, (count, n)) for each, n in zip((g, x), weight.shape))
+    return (cast(matmul(g, weight), (<Array>x).code),
+            cast(matmul(rows.mT, inputs), (<Array>weight).code),
+            None if bias is None else cast(sum_over(rows, 0), (<Array>bias).code))
+
+
+cdef tuple norm_of(object rms_norm, object layer_norm):
+    """Check the norms, and return the arguments of the one that is given."""
+    if rms_norm is not None and layer_norm is not None:
+        raise TypeError("linear: rms_norm and layer_norm: expected at most one of them, got both")
+    if layer_norm is None:
+        if not isinstance(rms_norm, tuple) or len(rms_norm) != 2:
+            raise TypeError("linear: rms_norm: expected a tuple (weight, eps), got "
+                            f"{rms_norm!r}")
+        return rms_norm
+    if not isinstance(layer_norm, tuple) or len(layer_norm) != 3:
+        raise TypeError("linear: layer_norm: expected a tuple (weight, bias, eps), got "
+                        f"{layer_norm!r}")
+    return layer_norm
+
+
+cdef int check_operands(str name, object x_, object weight_, object bias_,
+                        object activation) except -1:
+    cdef Array x, weight, bias
+    if not isinstance(x_, Array):
+        check_array(x_, f"{name}: x")
+    if not isinstance(weight_, Array):
+        check_array(weight_, f"{name}: weight")
+    if bias_ is not None and not isinstance(bias_, Array):
+        check_array(bias_, f"{name}: bias")
+    x, weight, bias = <Array>x_, <Array>weight_, <Array>bias_
+    if not is_floating[x.code] or not is_floating[weight.code]:
+        raise TypeError(f"{name}: expected x and weight of floating-point types, got "
+                        f"{DTYPES[x.code]} and {DTYPES[weight.code]}")
+    if x.ndim_ == 0 or weight.ndim_ != 2 or x.dims[x.ndim_ - 1] != weight.dims[1]:
+        raise ValueError(f"{name}: expected x of shape (..., in) and weight of shape (out, in), "
+                         f"got {shape_of(x)} and {shape_of(weight)}")
+    if bias is not None and (bias.ndim_ != 1 or bias.dims[0] != weight.dims[0]):
+        raise ValueError(f"{name}: bias: expected shape {shape_of(weight)[:1]}, got "
+                         f"{shape_of(bias)}")
+    check_device(weight, x, name, "weight")
+    check_device(bias, x, name, "bias")
+    activation_code(name, activation)
+    if activation == "swiglu" and weight.dims[0] % 2:
+        raise ValueError(f"{name}: swiglu takes an even number of rows of weight, got "
+                         f"{shape_of(weight)}")
     return 0
 
 
-cdef Array record_fused(Array x, Array w, Array b, object activation, Array residual,
-                        object norm):
+cdef int check_result(str name, str argument, object operand, Array x, Array weight,
+                      object activation) except -1:
+    """Check an operand that has the result's shape."""
+    cdef Array array
+    cdef long long features = weight.dims[0] // 2 if activation == "swiglu" else weight.dims[0]
+    cdef int d
+    cdef bint fits
+    if not isinstance(operand, Array):
+        check_array(operand, f"{name}: {argument}")
+    array = <Array>operand
+    check_device(array, x, name, argument)
+    fits = array.ndim_ == x.ndim_ and array.dims[x.ndim_ - 1] == features
+    for d in range(x.ndim_ - 1 if fits else 0):
+        fits = fits and array.dims[d] == x.dims[d]
+    if not fits:
+        *outer, _ = shape_of(x)
+        raise ValueError(f"{name}: {argument}: expected shape {(*outer, features)}, "
+                         f"got {shape_of(array)}")
+    return 0
+
+
+cdef Array record_fused(Array x, Array weight, Array bias, object activation, Array residual,
+                        tuple norm):
     """Record the layer as one operation, and copies of operands that the kernel cannot read in
     place. Return None, and record nothing, if no kernel computes it."""
     cdef Layer layer
@@ -149,17 +247,17 @@ cdef Array record_fused(Array x, Array w, Array b, object activation, Array resi
     cdef int d, op, ordinal = device_of(x)
     memset(&layer, 0, sizeof(layer))
     layer.dtype, layer.itemsize = x.code, itemsizes[x.code]
-    layer.length = w.dims[1]
-    if x.count == 0 or x.count > layer.length * FEW_LINEAR_ROWS or w.steps[1] != 1 \
-            or not (is_alike(w, x.code, ordinal) and is_alike(b, x.code, ordinal)
+    layer.length = weight.dims[1]
+    if x.count == 0 or x.count > layer.length * FEW_LINEAR_ROWS or weight.steps[1] != 1 \
+            or not (is_alike(weight, x.code, ordinal) and is_alike(bias, x.code, ordinal)
                     and is_alike(residual, x.code, ordinal)):
         return None
     layer.rows = x.count // layer.length
     layer.gated = activation == "swiglu"
-    layer.activation = activation_code(activation)
-    layer.features = w.dims[0] // 2 if layer.gated else w.dims[0]
-    layer.weight_step = w.steps[0]
-    set_operand(&layer.operands[WEIGHT], w)
+    layer.activation = activation_code("linear", activation)
+    layer.features = weight.dims[0] // 2 if layer.gated else weight.dims[0]
+    layer.weight_step = weight.steps[0]
+    set_operand(&layer.operands[WEIGHT], weight)
     if not is_fused(&layer):
         return None
     if norm is not None and (norm[0] is None or len(norm) == 3 and (
@@ -175,9 +273,9 @@ cdef Array record_fused(Array x, Array w, Array b, object activation, Array resi
             set_operand(&layer.operands[NORM_BIAS], shift)
     x = aligned_rows(x, &layer)
     set_operand(&layer.operands[X], x)
-    if b is not None:
-        b = as_contiguous(b)
-        set_operand(&layer.operands[BIAS], b)
+    if bias is not None:
+        bias = as_contiguous(bias)
+        set_operand(&layer.operands[BIAS], bias)
     if residual is not None:
         residual = as_contiguous(residual)
         set_operand(&layer.operands[RESIDUAL], residual)
@@ -207,19 +305,31 @@ cdef Array aligned_rows(Array x, Layer* layer):
 
 
 cdef Array normalize(Array x, tuple norm):
-    return rms_norm(x, *norm) if len(norm) == 2 else layer_norm(x, *norm)
+    return _rms_norm(x, *norm) if len(norm) == 2 else _layer_norm(x, *norm)
 
 
-cdef Array compose(Array x, Array w, Array b, object activation, Array residual, object norm):
+cdef Array compose(Array x, Array weight, Array bias, object activation, Array residual,
+                   tuple norm):
     """Compute each step by an operation of its own."""
-    if norm is not None:
-        x = normalize(x, norm)
-    y = matmul(x, w.mT)
-    if b is not None:
-        y = y + b
+    y = product(x if norm is None else normalize(x, norm), weight, bias)
     if activation == "swiglu":
-        half = w.dims[0] // 2
-        y = swiglu(y[..., :half], y[..., half:])
+        y = swiglu(*halves(y))
     elif activation is not None:
         y = FUNCTIONS[activation](y)
     return y if residual is None else residual + y
+
+
+cdef Array product(Array x, Array weight, Array bias):
+    y = matmul(x, weight.mT)
+    return y if bias is None else y + bias
+
+
+cdef tuple halves(Array y):
+    """Return the gate and what it multiplies."""
+    half = y.dims[y.ndim_ - 1] // 2
+    return y[..., :half], y[..., half:]
+
+
+cdef int result_code(Array x, Array weight, Array bias) except -1:
+    cdef int code = promote(x.code, weight.code)
+    return code if bias is None else promote(code, bias.code)

@@ -125,7 +125,7 @@ cdef Array shaped_gradient(Array gradient, object parameter):
     return sum_all(gradient)
 
 
-cdef tuple differentiate(int op, object x_, object weight_, object bias_, object g_, object eps_,
+cdef tuple differentiate(int op, object g_, object x_, object weight_, object bias_, object eps_,
                          object donate_):
     cdef Operand[6] operands
     cdef Rows rows
@@ -189,6 +189,10 @@ def layer_norm(x, weight=None, bias=None, eps=1e-5, *, out=None):
         x is 0-dimensional, weight or bias have another length, `eps` is negative or not finite,
         `out` has another shape, or an array is on another device than x.
 
+    Notes
+    -----
+    Ba, Kiros and Hinton, arXiv:1607.06450.
+
     Examples
     --------
     >>> import cyrt
@@ -198,20 +202,20 @@ def layer_norm(x, weight=None, bias=None, eps=1e-5, *, out=None):
     return normalize(LAYER_NORM, x, weight, bias, eps, out)
 
 
-def layer_norm_vjp(x, weight, g, eps=1e-5, bias=None, *, donate=False):
+def layer_norm_vjp(g, x, weight=None, bias=None, eps=1e-5, *, donate=False):
     """Compute the gradients of :func:`layer_norm` from that of its result.
 
     Equal inputs give equal bits: sums over rows are added in one order.
 
     Parameters
     ----------
-    x : Array
-    weight : Array or None
     g : Array
         The gradient of the result, of x's type and shape.
-    eps : float
+    x : Array
+    weight : Array, optional
     bias : Array, optional
         The bias; its values are not read.
+    eps : float
     donate : bool
         Whether x and g may be overwritten. The gradient of x is then in the memory of x or g, if
         the layout of one of them allows it.
@@ -226,7 +230,7 @@ def layer_norm_vjp(x, weight, g, eps=1e-5, bias=None, *, donate=False):
     TypeError, ValueError
         As by :func:`layer_norm`; or g differs from x in type or shape.
     """
-    return differentiate(LAYER_NORM_VJP, x, weight, bias, g, eps, donate)
+    return differentiate(LAYER_NORM_VJP, g, x, weight, bias, eps, donate)
 
 
 def rms_norm(x, weight=None, eps=1e-5, *, out=None):
@@ -246,6 +250,10 @@ def rms_norm(x, weight=None, eps=1e-5, *, out=None):
     Array
         An array of x's shape and type.
 
+    Notes
+    -----
+    Zhang and Sennrich, arXiv:1910.07467.
+
     Examples
     --------
     >>> import cyrt
@@ -256,15 +264,15 @@ def rms_norm(x, weight=None, eps=1e-5, *, out=None):
     return normalize(RMS_NORM, x, weight, None, eps, out)
 
 
-def rms_norm_vjp(x, weight, g, eps=1e-5, *, donate=False):
+def rms_norm_vjp(g, x, weight=None, eps=1e-5, *, donate=False):
     """Compute the gradients of :func:`rms_norm` from that of its result.
 
     Parameters
     ----------
-    x : Array
-    weight : Array or None
     g : Array
         The gradient of the result, of x's type and shape.
+    x : Array
+    weight : Array, optional
     eps : float
     donate : bool
         As by :func:`layer_norm_vjp`.
@@ -274,4 +282,4 @@ def rms_norm_vjp(x, weight, g, eps=1e-5, *, donate=False):
     tuple of (Array, Array or None)
         The gradients of x and of weight; None if the weight is None.
     """
-    return differentiate(RMS_NORM_VJP, x, weight, None, g, eps, donate)[:2]
+    return differentiate(RMS_NORM_VJP, g, x, weight, None, eps, donate)[:2]

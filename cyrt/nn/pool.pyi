@@ -12,15 +12,15 @@ def avg_pool(
     x: Array, kernel_size: _Numbers, stride: _Numbers | None = ..., padding: _Padding = ...
 ) -> Array: ...
 def max_pool_vjp(
-    x: Array,
     g: Array,
+    x: Array,
     kernel_size: _Numbers,
     stride: _Numbers | None = ...,
     padding: _Padding = ...,
 ) -> Array: ...
 def avg_pool_vjp(
-    x: Array,
     g: Array,
+    x: Array,
     kernel_size: _Numbers,
     stride: _Numbers | None = ...,
     padding: _Padding = ...,

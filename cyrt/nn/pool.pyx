@@ -83,7 +83,7 @@ cdef Array forward(str name, int op, object x_, object kernel_size, object strid
     return record(op, x, x.ndim_, dims, as_source(x, &pooling), None, &pooling)
 
 
-cdef Array backward(str name, int op, object x_, object g_, object kernel_size, object stride,
+cdef Array backward(str name, int op, object g_, object x_, object kernel_size, object stride,
                     object padding):
     cdef Pooling pooling
     cdef Array x = read_input(name, x_, kernel_size, stride, padding, &pooling)
@@ -134,6 +134,10 @@ def max_pool(x, kernel_size, stride=None, padding=0):
         x has no spatial dimension or more than 3, a number is out of its range, or the window is
         larger than the padded x by more than one place (by one, the result is empty).
 
+    Notes
+    -----
+    It is PyTorch's ``torch.nn.functional.max_pool1d`` to ``max_pool3d``, of channels that are last.
+
     Examples
     --------
     >>> import cyrt
@@ -157,6 +161,10 @@ def avg_pool(x, kernel_size, stride=None, padding=0):
     Array
         Shape (N, *outputs, C), of x's type.
 
+    Notes
+    -----
+    It is PyTorch's ``torch.nn.functional.avg_pool1d`` to ``avg_pool3d``, of channels that are last.
+
     Examples
     --------
     >>> import cyrt
@@ -166,17 +174,17 @@ def avg_pool(x, kernel_size, stride=None, padding=0):
     return forward("avg_pool", AVG, x, kernel_size, stride, padding)
 
 
-def max_pool_vjp(x, g, kernel_size, stride=None, padding=0):
+def max_pool_vjp(g, x, kernel_size, stride=None, padding=0):
     """Compute the gradient of :func:`max_pool`'s input from that of its result.
 
     A window passes its gradient to the first of its greatest elements.
 
     Parameters
     ----------
-    x : Array
-        The input.
     g : Array
         The gradient of the result, of its shape and x's type.
+    x : Array
+        The input.
     kernel_size, stride, padding
         As for :func:`max_pool`.
 
@@ -190,18 +198,18 @@ def max_pool_vjp(x, g, kernel_size, stride=None, padding=0):
     TypeError, ValueError
         As by :func:`max_pool`; or g has another type or shape.
     """
-    return backward("max_pool_vjp", MAX_VJP, x, g, kernel_size, stride, padding)
+    return backward("max_pool_vjp", MAX_VJP, g, x, kernel_size, stride, padding)
 
 
-def avg_pool_vjp(x, g, kernel_size, stride=None, padding=0):
+def avg_pool_vjp(g, x, kernel_size, stride=None, padding=0):
     """Compute the gradient of :func:`avg_pool`'s input from that of its result.
 
     Parameters
     ----------
-    x : Array
-        The input; its values are not read.
     g : Array
         The gradient of the result, of its shape and x's type.
+    x : Array
+        The input; its values are not read.
     kernel_size, stride, padding
         As for :func:`avg_pool`.
 
@@ -215,4 +223,4 @@ def avg_pool_vjp(x, g, kernel_size, stride=None, padding=0):
     TypeError, ValueError
         As by :func:`avg_pool`; or g has another type or shape.
     """
-    return backward("avg_pool_vjp", AVG_VJP, x, g, kernel_size, stride, padding)
+    return backward("avg_pool_vjp", AVG_VJP, g, x, kernel_size, stride, padding)

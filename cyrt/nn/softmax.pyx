@@ -154,6 +154,10 @@ def softmax(x, axis=-1, precise=False, *, out=None):
     numpy.exceptions.AxisError
         x has no such axis.
 
+    Notes
+    -----
+    Its arguments are those of MLX's ``mlx.core.softmax``.
+
     Examples
     --------
     >>> import cyrt
@@ -177,19 +181,23 @@ def log_softmax(x, axis=-1, *, out=None):
     -------
     Array
         An array of x's shape and type.
+
+    Notes
+    -----
+    It is PyTorch's ``torch.nn.functional.log_softmax``.
     """
     return apply(LOG_SOFTMAX, x, axis, out)
 
 
-def softmax_vjp(y, g, axis=-1):
+def softmax_vjp(g, y, axis=-1):
     """Compute the gradient of :func:`softmax` from that of its result.
 
     Parameters
     ----------
+    g : Array
+        The gradient of softmax's result, of y's type and shape.
     y : Array
         The result of softmax.
-    g : Array
-        Its gradient, of y's type and shape.
     axis : int
 
     Returns
@@ -238,6 +246,10 @@ def cross_entropy(logits, targets, axis=-1):
     numpy.exceptions.AxisError
         The logits have no such axis.
 
+    Notes
+    -----
+    It is PyTorch's ``torch.nn.functional.cross_entropy`` with ``reduction="none"``.
+
     Examples
     --------
     >>> import cyrt
@@ -250,15 +262,15 @@ def cross_entropy(logits, targets, axis=-1):
     return record(CROSS_ENTROPY, along_last(array, axis_), None, columns, None)
 
 
-def cross_entropy_vjp(logits, targets, g, axis=-1):
+def cross_entropy_vjp(g, logits, targets, axis=-1):
     """Compute the gradient of :func:`cross_entropy` with respect to the logits.
 
     Parameters
     ----------
-    logits, targets : Array
-        As of :func:`cross_entropy`. Rows of targets that are out of range are NaN.
     g : Array
         The gradient of the losses, of their shape and type.
+    logits, targets : Array
+        As of :func:`cross_entropy`. Rows of targets that are out of range are NaN.
     axis : int
 
     Returns

@@ -35,24 +35,54 @@ from cyrt.random.sampling import permutation
 
 
 def rand(*shape: SupportsIndex) -> Array:
-    """Uniformly distributed numbers in [0, 1); see :func:`cyrt.random.uniform`."""
+    """Uniformly distributed numbers in [0, 1); see :func:`cyrt.random.uniform`.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.random.seed(7)
+    >>> cyrt.random.rand(2)
+    Array([0.9513009 , 0.46322912], dtype=float32)
+    """
     return uniform(shape=shape)
 
 
 def randn(*shape: SupportsIndex) -> Array:
-    """Numbers of the standard normal distribution; see :func:`cyrt.random.normal`."""
+    """Numbers of the standard normal distribution; see :func:`cyrt.random.normal`.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.random.seed(7)
+    >>> cyrt.round(cyrt.random.randn(2), 2)
+    Array([-0.07,  0.31], dtype=float32)
+    """
     return normal(shape=shape)
 
 
 def random(size: Shape | None = None, *, dtype: Any = None, key: Key | None = None) -> Array:
-    """Uniformly distributed numbers in [0, 1); 0-dimensional without a size."""
+    """Uniformly distributed numbers in [0, 1); 0-dimensional without a size.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.random.random(2, key=cyrt.random.key(7))
+    Array([0.9545971, 0.7501522], dtype=float32)
+    """
     return uniform(size=size, dtype=dtype, key=key)
 
 
 def standard_normal(
     size: Shape | None = None, dtype: Any = None, *, key: Key | None = None
 ) -> Array:
-    """Numbers of the standard normal distribution; 0-dimensional without a size."""
+    """Numbers of the standard normal distribution; 0-dimensional without a size.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.round(cyrt.random.standard_normal(2, key=cyrt.random.key(7)), 2)
+    Array([-0. , -0.3], dtype=float32)
+    """
     return normal(size=size, dtype=dtype, key=key)
 
 
@@ -75,6 +105,12 @@ def exponential(
     ------
     ValueError
         The scale is negative or not finite.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.round(cyrt.random.exponential(2, 3, key=cyrt.random.key(7)), 2)
+    Array([6.18, 2.77, 0.24], dtype=float32)
     """
     scale = parameter(scale, "exponential", "scale")
     if not isinstance(scale, Array) and scale < 0:
@@ -117,6 +153,13 @@ def choice(
         There are no elements, or fewer than are chosen with ``replace=False``; the number of
         probabilities is not that of the elements; there are any with ``replace=False``; or they are
         negative or NaN, or their sum is not 1, as in NumPy.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> primes = cyrt.asarray([2, 3, 5, 7])
+    >>> cyrt.random.choice(primes, 3, replace=False, key=cyrt.random.key(7))
+    Array([2, 5, 7], dtype=int64)
     """
     check_flags("choice", replace=replace)
     device = common_device("choice", None, a=a, p=p)
@@ -175,7 +218,16 @@ def _check_probabilities(given: Array | Sequence[float], converted: Array) -> No
 
 @keyed
 def shuffle(x: Array, axis: SupportsIndex = 0, *, key: Key | None = None) -> None:
-    """Permute an array's elements, or slices along an axis, randomly in place."""
+    """Permute an array's elements, or slices along an axis, randomly in place.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x = cyrt.arange(4)
+    >>> cyrt.random.shuffle(x, key=cyrt.random.key(7))
+    >>> x
+    Array([0, 2, 3, 1], dtype=int64)
+    """
     assign(x, permutation(check_array(x, "shuffle"), axis=axis, key=key))
 
 
@@ -186,6 +238,13 @@ class Generator:
     ----------
     key : Key
         All numbers are a function of it; :func:`default_rng` makes it.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> rng = cyrt.random.default_rng(7)
+    >>> rng.random(2), rng.integers(10)
+    (Array([0.9513009 , 0.46322912], dtype=float32), Array(2, dtype=int64))
     """
 
     def __init__(self, key: Key) -> None:
@@ -250,6 +309,12 @@ def default_rng(seed: SupportsIndex | None = None) -> Generator:
     ----------
     seed : int, optional
         As for :func:`cyrt.random.key`; by default a different one each time.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.random.default_rng(7).integers(10, size=3)
+    Array([9, 4, 1], dtype=int64)
     """
     if seed is None:
         return Generator(next_key())

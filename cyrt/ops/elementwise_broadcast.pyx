@@ -24,7 +24,7 @@ cdef enum:
     MAX_INPUTS = MAX_OPERANDS - 1
 
 cdef signed char[MAX_OPS][NUM_DTYPES] outputs
-# The names of operands where they are not x1 and x2; those of gradients are x and g.
+# The names of operands where they are not x1 and x2; those of gradients are g and x.
 cdef dict OPERANDS = {"where": ("condition", "x1", "x2"), "swiglu": ("gate", "up")}
 cdef int num_ops = len(catalogue.OPS)
 
@@ -45,7 +45,7 @@ _fill_outputs()
 
 cdef int refuse_devices(int op, int operand, int found, int expected) except -1:
     name = catalogue.OPS[op]
-    names = OPERANDS.get(name, ("x", "g") if name.endswith("_vjp") else ("x1", "x2"))
+    names = OPERANDS.get(name, ("g", "x") if name.endswith("_vjp") else ("x1", "x2"))
     refuse_device(f"{name}: {names[operand]}", found, expected)
 
 

@@ -570,7 +570,7 @@ def count_nonzero(x, /, axis=None, *, keepdims=False):
     return reduce_axes(COUNT_NONZERO, array_of("count_nonzero", x), axis, keepdims)
 
 
-def logsumexp(x, /, axis=None, *, keepdims=False):
+def logsumexp(x, /, axis=None, *, keepdims=False, out=None):
     """Compute the logarithm of the sum of exp over axes; -infinity if there are no elements.
 
     Parameters
@@ -581,10 +581,13 @@ def logsumexp(x, /, axis=None, *, keepdims=False):
         Default: all axes; ``()`` reduces none.
     keepdims : bool
         Whether the result keeps the reduced axes, with size 1.
+    out : Array, optional
+        The array that receives the result, which is cast to its type within its kind.
 
     Returns
     -------
     Array
         An array; intermediate results do not overflow.
     """
-    return reduce_axes(LOGSUMEXP, cast_to_float(array_of("logsumexp", x)), axis, keepdims)
+    result = reduce_axes(LOGSUMEXP, cast_to_float(array_of("logsumexp", x)), axis, keepdims)
+    return write_result("logsumexp", result, out)

@@ -131,6 +131,12 @@ def uniform(
     ------
     ValueError
         low is greater than high, or the type cannot represent high - low.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.random.uniform(-1, 1, 3, key=cyrt.random.key(7))
+    Array([ 0.90919423,  0.50030434, -0.7716453 ], dtype=float32)
     """
     name, each = "uniform", _real_type(dtype, "uniform")
     shape = shape if size is None else size
@@ -195,6 +201,13 @@ def normal(
     ------
     ValueError
         The scale is negative.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x = cyrt.random.normal(10, 0.5, 3, key=cyrt.random.key(7))
+    >>> cyrt.round(x, 2)
+    Array([10.  ,  9.85, 10.89], dtype=float32)
     """
     name, each = "normal", _real_type(dtype, "normal")
     shape = shape if size is None else size
@@ -244,6 +257,13 @@ def truncated_normal(
     ValueError
         lower is not less than upper, or both are so far out (38 and more) that the probability
         between them underflows float64.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x = cyrt.random.truncated_normal(0, float("inf"), 3, key=cyrt.random.key(7))
+    >>> cyrt.round(x, 2)
+    Array([0.32, 1.72, 0.26], dtype=float32)
     """
     name, each = "truncated_normal", _real_type(dtype, "truncated_normal")
     bits = bits_of(key, name)
@@ -283,6 +303,12 @@ def bernoulli(
     ------
     ValueError
         p is a number outside [0, 1].
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.random.bernoulli(0.25, 4, key=cyrt.random.key(7))
+    Array([False, False,  True,  True], dtype=bool)
     """
     name = "bernoulli"
     bits = bits_of(key, name)
@@ -334,6 +360,12 @@ def randint(
     ------
     ValueError
         low is not less than high, or the type cannot represent the integers.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.random.randint(1, 7, 4, key=cyrt.random.key(7))
+    Array([6, 5, 1, 1], dtype=int64)
     """
     name = "randint"
     shape = shape if size is None else size

@@ -28,6 +28,12 @@ class Key:
     ----------
     bits : int
         64 bits.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.random.key(7) == cyrt.random.Key(7)
+    True
     """
 
     bits: int
@@ -104,6 +110,12 @@ def key(seed: SupportsIndex) -> Key:
     ------
     TypeError, ValueError
         It is not an int, or has more bits.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.random.key(7)
+    Key(0x0000000000000007)
     """
     return _read_seed(seed)
 
@@ -121,6 +133,12 @@ def split(key: Key, n: SupportsIndex = 2) -> tuple[Key, ...]:
     -------
     tuple of Key
         Fewer keys are a prefix of more keys.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.random.split(cyrt.random.key(7))
+    (Key(0xc949274536500fee), Key(0xac39d6b5092c163f))
     """
     parent = _check_key(key, "split")
     if isinstance(n, bool) or not hasattr(n, "__index__"):
@@ -140,6 +158,13 @@ def seed(seed: SupportsIndex) -> None:
     ----------
     seed : int
         An int of 64 bits, signed or unsigned, as for `key`.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.random.seed(7)
+    >>> cyrt.random.randint(10, size=4)
+    Array([9, 4, 1, 4], dtype=int64)
     """
     global _default
     _default = Calls(_read_seed(seed))

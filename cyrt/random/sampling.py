@@ -49,6 +49,12 @@ def permutation(
     ------
     ValueError
         The number is negative.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.random.permutation(4, key=cyrt.random.key(7))
+    Array([0, 2, 3, 1], dtype=int64)
     """
     bits = bits_of(key, "permutation")
     if isinstance(x, (int, np.integer)):
@@ -101,6 +107,13 @@ def categorical(
         The logits are complex or bool.
     ValueError
         There are no categories, or the logits do not broadcast to the shape.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> logits = cyrt.log(cyrt.asarray([0.5, 0.25, 0.25]))
+    >>> cyrt.random.categorical(logits, shape=6, key=cyrt.random.key(7))
+    Array([2, 0, 2, 0, 2, 0], dtype=int64)
     """
     bits = bits_of(key, "categorical")
     array = check_array(logits, "logits")

@@ -80,10 +80,28 @@ CASES = {
         {},
     ),
     "layer of one row": (
-        lambda d: cyrt.nn.linear(d.x[0], d.x, activation="relu", norm=(d.row, 1e-5)),
+        lambda d: cyrt.nn.linear(d.x[0], d.x, activation="relu"),
         "linear",
         [200, (300, 200)],
         {"activation": "relu"},
+    ),
+    "layer of one row with rms_norm": (
+        lambda d: cyrt.nn.linear(d.x[0], d.x, rms_norm=(d.row, 1e-5)),
+        "linear",
+        [200, (300, 200)],
+        {"rms_norm": True},
+    ),
+    "layer of one row with layer_norm": (
+        lambda d: cyrt.nn.linear(d.x[0], d.x, layer_norm=(d.row, d.row, 1e-5)),
+        "linear",
+        [200, (300, 200)],
+        {"layer_norm": True},
+    ),
+    "layer of two rows with layer_norm": (
+        lambda d: cyrt.nn.linear(d.x[:2], d.x, layer_norm=(d.row, d.row, 1e-5)),
+        "linear",
+        [(2, 200), (300, 200)],
+        {"layer_norm": True},
     ),
     "gated layer": (
         lambda d: cyrt.nn.linear(cyrt.reshape(d.x[:10], (2, 5, 200)), d.x, activation="swiglu"),
@@ -126,7 +144,7 @@ CASES = {
     "layer_norm": (lambda d: cyrt.nn.layer_norm(d.x, d.row, d.row), "layer_norm", [(300, 200)], {}),
     "rms_norm": (lambda d: cyrt.nn.rms_norm(d.x, d.row), "rms_norm", [(300, 200)], {}),
     "gradients of layer_norm": (
-        lambda d: cyrt.nn.layer_norm_vjp(d.x, d.row, d.x, bias=d.row),
+        lambda d: cyrt.nn.layer_norm_vjp(d.x, d.x, d.row, d.row),
         "layer_norm_vjp",
         [(300, 200)],
         {},
@@ -160,14 +178,14 @@ CASES = {
     ),
     "gradient of a convolution's input": (
         lambda d: cyrt.nn.conv_input_vjp(
-            d.image, cyrt.permute_dims(d.filters, (3, 1, 2, 0)), (2, 30, 20, 24), padding=1
+            d.image, (2, 30, 20, 24), cyrt.permute_dims(d.filters, (3, 1, 2, 0)), padding=1
         ),
         "conv_input_vjp",
         [(2, 30, 20, 24), (16, 3, 3, 24)],
         {"padding": 1},
     ),
     "gradient of max_pool": (
-        lambda d: cyrt.nn.max_pool_vjp(d.image, d.pooled, 2),
+        lambda d: cyrt.nn.max_pool_vjp(d.pooled, d.image, 2),
         "max_pool_vjp",
         [(2, 30, 20, 16), (2, 2)],
         {},
@@ -250,6 +268,18 @@ def test_nothing_is_allocated():
         (("linear", "bfloat16", (3, 4), (6, 4)), {}, ValueError, "multiple of 8 elements"),
         (("linear", "float64", (3, 4), (6, 4)), {}, TypeError, "no kernel for float64"),
         (("linear", "float32", (3, 4), (6, 4)), {"activation": 3}, ValueError, "'relu'.* got 3"),
+        (
+            ("linear", "float32", (3, 4), (6, 4)),
+            {"rms_norm": True, "layer_norm": True},
+            TypeError,
+            "linear: rms_norm and layer_norm: expected at most one of them, got both",
+        ),
+        (
+            ("linear", "float32", (3, 4), (6, 4)),
+            {"rms_norm": 1},
+            TypeError,
+            "linear: rms_norm: expected a bool, got 1",
+        ),
         (("take", "float32", (0, 4), 3), {}, ValueError, "at least one element"),
         (("conv", "float32", (1, 5, 4)), {}, ValueError, "2 shapes, of the input and the weight"),
         (("conv", "float32", (1, 5, 4), (2, 3, 3)), {}, ValueError, r"\(1, 5, 4\), \(2, 3, 3\)"),

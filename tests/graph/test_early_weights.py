@@ -27,7 +27,7 @@ def ones(dtype):
 
 
 def layer(x, w):
-    return cyrt.nn.linear(x, w, activation="silu", norm=(ones(x.dtype), 1e-5))
+    return cyrt.nn.linear(x, w, activation="silu", rms_norm=(ones(x.dtype), 1e-5))
 
 
 # Shapes of the weights, and the product: of one row along and across the summed dimension, of four
@@ -235,7 +235,7 @@ def test_what_else_a_layer_of_one_row_reads(written, late):
         if not late:
             cyrt.commit()
         row = row * 2 - row
-        y = cyrt.nn.linear(row, matrix, arrays[2], norm=(arrays[0], arrays[1], 0.0))
+        y = cyrt.nn.linear(row, matrix, arrays[2], layer_norm=(arrays[0], arrays[1], 0.0))
         found = y.numpy()
         np.testing.assert_array_equal(found, w @ (x * host[0] + host[1]) + host[2])
     assert encoder.stats()["early_loads"] - before == (0 if late else 8)

@@ -49,7 +49,7 @@ def test_all_three(standin, rng, ndim, groups, name):
 def test_windows(standin, rng, stride, padding, dilation):
     check(
         rng, "float32", (2, 9, 8, 4), (3, 3, 2, 4),
-        stride=stride, padding=padding, kernel_dilation=dilation,
+        stride=stride, padding=padding, dilation=dilation,
     )  # fmt: skip
     assert standin.asked == 3
 
@@ -235,7 +235,7 @@ def test_equal_shapes_and_other_strides_are_other_plans(standin, rng):
     nn.conv_transpose2d(a, one, 2, output_padding=1, **options)
     g = cyrt.zeros((2, 3, 3, 8), dtype=cyrt.float32)
     for size in (5, 6):
-        nn.conv_input_vjp(g, b, (2, size, size, 8), stride=2, padding=1)
+        nn.conv_input_vjp(g, (2, size, size, 8), b, stride=2, padding=1)
     assert standin.asked == 5
 
 
@@ -332,7 +332,7 @@ def test_patched_graphs_are_as_launches_without_graphs(standin, rng):
         found = []
         for _, _, a, b in inputs:
             y = nn.conv2d(a, b, padding=1)
-            found.append((y, nn.conv_input_vjp(y, b, shapes[0], padding=1)))
+            found.append((y, nn.conv_input_vjp(y, shapes[0], b, padding=1)))
             cyrt.commit()
         return [each.numpy().tobytes() for pair in found for each in pair]
 

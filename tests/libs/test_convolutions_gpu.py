@@ -37,7 +37,7 @@ CASES = [
     ((2, 28, 28, 64), (64, 1, 1, 64), {"stride": 2}),
     ((1, 40, 40, 3), (16, 7, 7, 3), {"stride": 2, "padding": 3}),
     ((2, 17, 15, 5), (7, 3, 2, 5), {"stride": (2, 1), "padding": ((1, 0), (0, 2))}),
-    ((2, 14, 14, 32), (32, 3, 3, 32), {"kernel_dilation": 2, "padding": 2}),
+    ((2, 14, 14, 32), (32, 3, 3, 32), {"dilation": 2, "padding": 2}),
     ((2, 14, 14, 32), (64, 3, 3, 8), {"groups": 4, "padding": 1}),
     ((2, 14, 14, 32), (32, 5, 5, 1), {"groups": 32, "padding": 2}),
     ((4, 100, 32), (48, 5, 32), {"padding": 2}),
@@ -57,7 +57,7 @@ def test_against_own_kernels(library, rng, case, name):
 
     def results():
         y = nn.conv_general(x, w, **options)
-        given = nn.conv_input_vjp(y, w, x_shape, **options)
+        given = nn.conv_input_vjp(y, x_shape, w, **options)
         return y, given, nn.conv_weight_vjp(y, x, w_shape, **options)
 
     first, second = results(), results()
@@ -100,7 +100,7 @@ def test_views_on_a_gpu(library, rng, name, stride):
             y = nn.conv2d(image, filters, **options)
             g = cyrt.concat([y, y], axis=-1)[..., : y.shape[-1]]
             found.append(y)
-            found.append(nn.conv_input_vjp(g, filters, image.shape, **options))
+            found.append(nn.conv_input_vjp(g, image.shape, filters, **options))
             found.append(nn.conv_weight_vjp(g, image, filters.shape, **options))
         return found
 
@@ -124,7 +124,7 @@ def test_calls_are_templates_and_outlive_what_learned_them(library, rng, name):
     for _ in range(3):
         nn.conv2d(x, one, padding=2, groups=64)
         y = nn.conv2d(x, w, padding=1)
-        nn.conv_input_vjp(y, w, x.shape, padding=1)
+        nn.conv_input_vjp(y, x.shape, w, padding=1)
         nn.conv_weight_vjp(y, x, w.shape, padding=1)
         gc.collect()
         cyrt.synchronize()

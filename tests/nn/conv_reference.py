@@ -58,7 +58,7 @@ def check(rng, name, x_shape, w_shape, **options):
     a, b, c = (cyrt.asarray(each) for each in (x, w, g))
     compare(nn.conv_general(a, b, **options), wanted, name)
     wanted = input_gradient(g, w, x_shape, **options)
-    compare(nn.conv_input_vjp(c, b, x_shape, **options), wanted, name)
+    compare(nn.conv_input_vjp(c, x_shape, b, **options), wanted, name)
     wanted = weight_gradient(g, x, w_shape, **options)
     compare(nn.conv_weight_vjp(c, a, w_shape, **options), wanted, name)
 

@@ -22,7 +22,7 @@ def test_gradients_are_derivatives(name, rng):
     x = np.where(np.abs(x) < 1e-3, 1.0, x)  # relu has no derivative at 0
     g, step = rng.normal(size=300), 1e-6
     high, low = (exact(function(cyrt.asarray(x + d))) for d in (step, -step))
-    found = vjp(cyrt.asarray(x), cyrt.asarray(g))
+    found = vjp(cyrt.asarray(g), cyrt.asarray(x))
     np.testing.assert_allclose(found.numpy(), g * (high - low) / (2 * step), rtol=1e-5, atol=1e-7)
 
 
@@ -31,7 +31,7 @@ def test_swiglu(rng):
     sigmoid = 1 / (1 + np.exp(-gate))
     found = nn.swiglu(cyrt.asarray(gate), cyrt.asarray(up))
     assert_close(found, gate * sigmoid * up, "float64")
-    of_gate, of_up = nn.swiglu_vjp(*map(cyrt.asarray, (gate, up, g)))
+    of_gate, of_up = nn.swiglu_vjp(*map(cyrt.asarray, (g, gate, up)))
     assert_close(of_up, gate * sigmoid * g, "float64")
     slope = sigmoid * (1 + gate * (1 - sigmoid))
     assert_close(of_gate, slope * up * g, "float64")
@@ -53,17 +53,17 @@ def test_swiglu_vjp_by_shape(name, shape, rng):
         both = cyrt.concat(arrays[:2], axis=-1)
         cases.append((both[..., : shape[-1]], both[..., shape[-1] :], arrays[2]))
     for a, b, c in cases:
-        for found, each in zip(nn.swiglu_vjp(a, b, c), wanted, strict=True):
+        for found, each in zip(nn.swiglu_vjp(c, a, b), wanted, strict=True):
             assert found.shape == shape
             assert_close(found, each, name, 4)
     ones = cyrt.broadcast_to(cyrt.ones((), dtype=name), shape)
-    assert_close(nn.swiglu_vjp(*arrays[:2], ones)[1], gate * sigmoid, name, 4)
+    assert_close(nn.swiglu_vjp(ones, *arrays[:2])[1], gate * sigmoid, name, 4)
 
 
 def test_swiglu_vjp_promotes(rng):
     x = cyrt.asarray(numbers(rng, "float16", 4, 10))
     wide = x.astype(cyrt.float32)
-    found = nn.swiglu_vjp(x, wide, x)
+    found = nn.swiglu_vjp(wide, x, x)
     for each, wanted in zip(found, nn.swiglu_vjp(wide, wide, wide), strict=True):
         assert each.dtype == cyrt.float32
         np.testing.assert_array_equal(each.numpy(), wanted.numpy())
@@ -75,12 +75,12 @@ def test_swiglu_vjp_in_the_memory_of_its_operands(rng):
     x = [numbers(rng, "float32", 40, 16) for _ in range(3)]
     wanted = [each.numpy() for each in nn.swiglu_vjp(*map(cyrt.asarray, x))]
     repeated = [each.numpy() for each in nn.swiglu_vjp(*[cyrt.asarray(x[0])] * 3)]
-    gate, up, g = map(cyrt.asarray, x)
-    found = nn.swiglu_vjp(gate, up, g, donate=True)
+    g, gate, up = map(cyrt.asarray, x)
+    found = nn.swiglu_vjp(g, gate, up, donate=True)
     assert found[0] is gate
     assert found[1] is up
-    gate, up, g = map(cyrt.asarray, x)
-    wide = nn.swiglu_vjp(gate, up.astype(cyrt.float64), g, donate=True)
+    g, gate, up = map(cyrt.asarray, x)
+    wide = nn.swiglu_vjp(g, gate, up.astype(cyrt.float64), donate=True)
     assert wide[0].dtype == cyrt.float64
     same = cyrt.asarray(x[0])
     both = nn.swiglu_vjp(same, same, same, donate=True)
@@ -115,8 +115,8 @@ def test_swiglu_vjp_of_many_elements():
     gate = cyrt.zeros(n, dtype=cyrt.bfloat16)
     up, g = cyrt.ones_like(gate), cyrt.ones_like(gate)
     gate[n - 2 :] = 2
-    of_gate, of_up = nn.swiglu_vjp(gate, up, g)
-    wanted = nn.swiglu_vjp(gate[n - 4 :].copy(), up[:4], g[:4])
+    of_gate, of_up = nn.swiglu_vjp(g, gate, up)
+    wanted = nn.swiglu_vjp(g[:4], gate[n - 4 :].copy(), up[:4])
     np.testing.assert_array_equal(exact(of_gate[n - 4 :]), exact(wanted[0]))
     np.testing.assert_array_equal(exact(of_up[n - 4 :]), exact(wanted[1]))
     assert bool(cyrt.all(of_gate[: n - 2] == 0.5))
@@ -131,8 +131,8 @@ def test_views_and_halves_of_an_array(rng):
     wanted = wide[:, :32] / (1 + np.exp(-wide[:, :32])) * wide[:, 32:]
     assert_close(nn.swiglu(gate, up), wanted, "float32")
     assert_close(nn.relu(x.T), np.maximum(wide.T, 0), "float32")
-    of_gate, of_up = nn.swiglu_vjp(gate, up, up)
-    again = nn.swiglu_vjp(gate.copy(), up.copy(), up.copy())
+    of_gate, of_up = nn.swiglu_vjp(up, gate, up)
+    again = nn.swiglu_vjp(up.copy(), gate.copy(), up.copy())
     np.testing.assert_array_equal(of_gate.numpy(), again[0].numpy())
     np.testing.assert_array_equal(of_up.numpy(), again[1].numpy())
 
@@ -142,7 +142,7 @@ def test_limits():
     for name in "relu", "gelu", "gelu_tanh", "silu", "softplus":
         found = getattr(nn, name)(x).numpy()
         np.testing.assert_array_equal(found, [np.inf, 0, np.nan, np.float32(1e30), 0])
-        slope = getattr(nn, f"{name}_vjp")(x, cyrt.ones(5, dtype=cyrt.float32)).numpy()
+        slope = getattr(nn, f"{name}_vjp")(cyrt.ones(5, dtype=cyrt.float32), x).numpy()
         np.testing.assert_array_equal(slope[[0, 1, 3, 4]], [1, 0, 1, 0])
 
 
@@ -174,15 +174,15 @@ def test_names():
         (lambda x: nn.relu(1.0, x), TypeError, "relu: expected an Array, got only numbers"),
         (lambda x: nn.relu(np.ones(3)), TypeError, "relu: expected an Array, got numpy.ndarray"),
         (lambda x: nn.relu(x.astype(cyrt.complex64)), TypeError, "relu: not for complex64"),
-        (lambda x: nn.relu_vjp(x), TypeError, r"relu_vjp\(x, g, /"),
-        (lambda x: nn.relu_vjp(x, x[:2]), ValueError, "do not broadcast"),
+        (lambda x: nn.relu_vjp(x), TypeError, r"relu_vjp\(g, x, /"),
+        (lambda x: nn.relu_vjp(x[:2], x), ValueError, "do not broadcast"),
         (lambda x: nn.swiglu(x, x[:2]), ValueError, "do not broadcast"),
         (
-            lambda x: nn.swiglu_vjp(x, x, x[:1]),
+            lambda x: nn.swiglu_vjp(x[:1], x, x),
             ValueError,
             r"expected one shape, got \(3,\) of gate",
         ),
-        (lambda x: nn.swiglu_vjp(x, [1.0], x), TypeError, "swiglu_vjp: up: expected an Array"),
+        (lambda x: nn.swiglu_vjp(x, x, [1.0]), TypeError, "swiglu_vjp: up: expected an Array"),
         (
             lambda x: nn.swiglu_vjp(*[x.astype(cyrt.int32)] * 3),
             TypeError,

@@ -22,15 +22,15 @@ def convolutions(ndim):
     x, w, sizes = ones(2, *(5,) * ndim, 4), ones(6, *(3,) * ndim, 4), (3,) * ndim
     g = ones(2, *sizes, 6)
     return {
-        f"conv{ndim}d": {"input": x, "weight": w},
-        f"conv_transpose{ndim}d": {"input": x, "weight": w},
-        "conv_general": {"input": x, "weight": w},
-        "conv_input_vjp": {"g": g, "weight": w, "input_shape": x.shape},
-        "conv_weight_vjp": {"g": g, "input": x, "weight_shape": w.shape},
+        f"conv{ndim}d": {"x": x, "weight": w},
+        f"conv_transpose{ndim}d": {"x": x, "weight": w},
+        "conv_general": {"x": x, "weight": w},
+        "conv_input_vjp": {"g": g, "input_shape": x.shape, "weight": w},
+        "conv_weight_vjp": {"g": g, "x": x, "weight_shape": w.shape},
         "max_pool": {"x": x, "kernel_size": 3, "stride": 1},
         "avg_pool": {"x": x, "kernel_size": 3, "stride": 1},
-        "max_pool_vjp": {"x": x, "g": ones(2, *sizes, 4), "kernel_size": 3, "stride": 1},
-        "avg_pool_vjp": {"x": x, "g": ones(2, *sizes, 4), "kernel_size": 3, "stride": 1},
+        "max_pool_vjp": {"g": ones(2, *sizes, 4), "x": x, "kernel_size": 3, "stride": 1},
+        "avg_pool_vjp": {"g": ones(2, *sizes, 4), "x": x, "kernel_size": 3, "stride": 1},
     }
 
 
@@ -40,23 +40,26 @@ def calls():
     targets = cyrt.zeros(3, dtype="int32")
     return {
         "layer_norm": {"x": x, "weight": w, "bias": w},
-        "layer_norm_vjp": {"x": x, "weight": w, "g": x, "bias": w},
+        "layer_norm_vjp": {"g": x, "x": x, "weight": w, "bias": w},
         "rms_norm": {"x": x, "weight": w},
-        "rms_norm_vjp": {"x": x, "weight": w, "g": x},
+        "rms_norm_vjp": {"g": x, "x": x, "weight": w},
         "softmax": {"x": x},
         "log_softmax": {"x": x},
-        "softmax_vjp": {"y": x, "g": x},
+        "softmax_vjp": {"g": x, "y": x},
+        "log_softmax_vjp": {"g": x, "y": x},
+        "logsumexp_vjp": {"g": ones(3), "x": x, "axis": 1},
         "cross_entropy": {"logits": x, "targets": targets},
-        "cross_entropy_vjp": {"logits": x, "targets": targets, "g": ones(3)},
-        "swiglu_vjp": {"gate": x, "up": x, "g": x},
-        "linear": {"x": x, "w": ones(8, 8), "b": w, "residual": x},
+        "cross_entropy_vjp": {"g": ones(3), "logits": x, "targets": targets},
+        "swiglu_vjp": {"g": x, "gate": x, "up": x},
+        "linear": {"x": x, "weight": ones(8, 8), "bias": w, "residual": x},
+        "linear_vjp": {"g": x, "x": x, "weight": ones(8, 8), "bias": w},
         "rope": {"x": q, "dims": 8, "freqs": ones(4)},
         "rope_vjp": {"g": q, "dims": 8, "freqs": ones(4)},
         "attention": {
             **{"q": q, "k": k, "v": k, "sinks": ones(4), "mask": ones(3, 3)},
             "rope": {"dims": 8},
         },
-        "attention_vjp": {"q": q, "k": k, "v": k, "g": q, "mask": ones(3, 3)},
+        "attention_vjp": {"g": q, "q": q, "k": k, "v": k, "mask": ones(3, 3)},
         **convolutions(1),
         **convolutions(2),
         **convolutions(3),
@@ -65,7 +68,7 @@ def calls():
 
 BOOLS = ("donate", "flip", "precise", "traditional")
 INTS = (
-    *("axis", "dims", "offset", "stride", "padding", "dilation", "kernel_dilation"),
+    *("axis", "dims", "offset", "stride", "padding", "dilation"),
     *("input_dilation", "output_padding", "groups", "kernel_size", "position"),
 )
 NUMBERS = ("eps", "base", "scale")
@@ -108,7 +111,7 @@ def test_bools_are_no_numbers(name, argument):
 def test_bools_are_no_sizes(ndim):
     for name, arguments in convolutions(ndim).items():
         function = getattr(nn, name)
-        for each in ("stride", "padding", "kernel_dilation", "kernel_size", "input_shape"):
+        for each in ("stride", "padding", "dilation", "kernel_size", "input_shape"):
             if each in inspect.signature(function).parameters:
                 sizes = (True,) * (ndim + 2 if each == "input_shape" else ndim)
                 with pytest.raises(TypeError, match=f"{name}: {each}: expected .*True"):
@@ -122,7 +125,7 @@ def test_operands_that_are_none(name):
     optional = [
         each
         for each, parameter in inspect.signature(function).parameters.items()
-        if parameter.default is None or (each == "weight" and name.endswith("norm_vjp"))
+        if parameter.default is None
     ]
     for count in (1, 2):
         for some in itertools.combinations(OPERANDS[name], count):
@@ -157,8 +160,10 @@ def test_operands_on_another_device_are_named(python):
                 print(name, argument, "is not refused")
 
         for name, call in calls().items():
-            first, *others = [key for key, each in call.items() if isinstance(each, cyrt.Array)]
-            for other in others:
+            operands = [key for key, each in call.items() if isinstance(each, cyrt.Array)]
+            if name != "rope_vjp":
+                operands.sort(key=lambda each: each == "g")  # g is compared with the inputs
+            for other in operands[1:]:
                 refused(name, other, call | {other: cyrt.to_device(call[other], 1)})
             if name in ("layer_norm", "rms_norm", "softmax", "log_softmax"):
                 refused(name, "out", call | {"out": cyrt.zeros((3, 8), device=1)})

@@ -95,7 +95,7 @@ def test_a_sink_that_takes_nothing(rng, rows):
 @pytest.mark.parametrize("mask", [None, "causal"])
 def test_gradients_without_keys(mask):
     q, k = cyrt.ones((1, 2, 1, 4)), cyrt.ones((1, 1, 0, 4))
-    gq, gk, gv = attention_vjp(q, k, k, q, mask=mask)
+    gq, gk, gv = attention_vjp(q, q, k, k, mask=mask)
     assert (gq.numpy() == 0).all()
     assert gk.shape == gv.shape == (1, 1, 0, 4)
 
@@ -175,7 +175,7 @@ def test_gradients(rng, name, shape, mask):
         added = np.where(kept, rng.normal(size=kept.shape), -np.inf).astype(np.float32)
         mask = kept if mask == "bool" else added
     given = cyrt.asarray(mask) if isinstance(mask, np.ndarray) else mask
-    found = attention_vjp(*on_device(q, k, v, g), 0.4, given)
+    found = attention_vjp(*on_device(g, q, k, v), 0.4, given)
     wanted = gradients(q, k, v, g, 0.4, mask)
     for each, like, expected in zip(found, (q, k, v), wanted, strict=True):
         assert each.shape == like.shape
@@ -186,7 +186,7 @@ def test_gradients_are_differences(rng):
     q, k, v = operands(rng, "float64", 1, 2, 1, 3, 4, 4)
     g = numbers(rng, "float64", *q.shape)
     arrays = on_device(q, k, v)
-    found = attention_vjp(*arrays, cyrt.asarray(g), mask="causal")
+    found = attention_vjp(cyrt.asarray(g), *arrays, mask="causal")
     for i, gradient in enumerate(found):
         step = numbers(rng, "float64", *gradient.shape)
         sides = []
@@ -261,12 +261,12 @@ def full(shape, name="float32"):
             "expected arguments dims, .* got 'offset'",
         ),
         (
-            lambda: attention_vjp(full(Q), full(K), full(K), full(K)),
+            lambda: attention_vjp(full(K), full(Q), full(K), full(K)),
             ValueError,
             r"attention_vjp: g: expected shape \(2, 4, 3, 8\), that of q, got \(2, 2, 5, 8\)",
         ),
         (
-            lambda: attention_vjp(full(Q), full(K), full(K), full(Q, "float16")),
+            lambda: attention_vjp(full(Q, "float16"), full(Q), full(K), full(K)),
             TypeError,
             "g: expected float32, the type of q, got float16",
         ),

@@ -119,7 +119,7 @@ DILATIONS = list(itertools.product([1, 2], [1, 5], [1, 2], [1, 3]))
 @pytest.mark.parametrize("dilations", DILATIONS)
 def test_dilations(dilations, rng):
     kernel, source = dilations[:2], dilations[2:]
-    options = {"kernel_dilation": kernel, "input_dilation": source, "padding": 1}
+    options = {"dilation": kernel, "input_dilation": source, "padding": 1}
     check(rng, "float32", (2, 8, 13, 4), (6, 3, 2, 4), **options)
     check(rng, "float16", (1, 8, 13, 8), (8, 3, 2, 8), stride=(2, 3), flip=True, **options)
 
@@ -185,7 +185,7 @@ def test_functions_of_dimensions(ndim, rng):
     )
     function = getattr(nn, f"conv{ndim}d")
     found = function(cyrt.asarray(x), cyrt.asarray(w), 2, 1, 2, 2)
-    wanted = convolve(x, w, stride=2, padding=1, kernel_dilation=2, groups=2)
+    wanted = convolve(x, w, stride=2, padding=1, dilation=2, groups=2)
     compare(found, wanted, "float32")
 
 
@@ -208,9 +208,7 @@ def test_transposed(ndim, groups, stride, padding, dilation, more, rng):
     ]
     exchanged = [np.swapaxes(each, 0, -1) for each in np.split(w, groups)]
     shape = 2, *sizes, 8
-    wanted = input_gradient(
-        x, np.concatenate(exchanged), shape, kernel_dilation=dilation, **options
-    )
+    wanted = input_gradient(x, np.concatenate(exchanged), shape, dilation=dilation, **options)
     options |= {"dilation": dilation, "output_padding": more}
     function = getattr(nn, f"conv_transpose{ndim}d")
     compare(function(cyrt.asarray(x), cyrt.asarray(w), **options), wanted, "float32")
@@ -255,12 +253,12 @@ def test_adjoints(stride, groups, rng):
     """<conv(x, w), g> = <x, input_vjp(g)> = <w, weight_vjp(g)>."""
     shape, kernel = (2, 12, 11, 6), (6, 3, 4, 6 // groups)
     options = {"stride": stride, "groups": groups, "padding": ((2, 1), (0, 3)), "flip": True}
-    options |= {"kernel_dilation": (2, 1), "input_dilation": (1, 2)}
+    options |= {"dilation": (2, 1), "input_dilation": (1, 2)}
     x, w = (cyrt.asarray(numbers(rng, "float64", *each)) for each in (shape, kernel))
     y = nn.conv_general(x, w, **options)
     g = cyrt.asarray(numbers(rng, "float64", *y.shape))
     inner = float(cyrt.sum(y * g))
-    assert float(cyrt.sum(x * nn.conv_input_vjp(g, w, shape, **options))) == pytest.approx(inner)
+    assert float(cyrt.sum(x * nn.conv_input_vjp(g, shape, w, **options))) == pytest.approx(inner)
     assert float(cyrt.sum(w * nn.conv_weight_vjp(g, x, kernel, **options))) == pytest.approx(inner)
 
 
@@ -289,7 +287,7 @@ def test_strided_views(view, groups, name, rng):
     wanted = weight_gradient(g, x[key], filters.shape, groups=groups)
     compare(nn.conv_weight_vjp(g, part, filters.shape, groups=groups), wanted, name)
     wanted = input_gradient(g, w[::2], part.shape, groups=groups)
-    compare(nn.conv_input_vjp(g, filters, part.shape, groups=groups), wanted, name)
+    compare(nn.conv_input_vjp(g, part.shape, filters, groups=groups), wanted, name)
 
 
 @pytest.mark.usefixtures("batched")
@@ -392,7 +390,7 @@ def test_equal_results_run_to_run(groups, rng):
     runs = [
         (
             nn.conv_weight_vjp(g, x, kernel, groups=groups),
-            nn.conv_input_vjp(g, w, shape, groups=groups),
+            nn.conv_input_vjp(g, shape, w, groups=groups),
             nn.conv2d(x, w, groups=groups),
         )
         for _ in range(3)
@@ -512,22 +510,22 @@ def test_what_was_read_for_one_function_is_checked_for_another():
         ((1,) * 6, (1,) * 6, {}, "3 to 5"),
         ((2, 3, 6), (4, 5, 6), {}, "size 5 is larger than the padded input of size 3 .* negative"),
         ((2, 3, 6), (4, 5, 6), {"stride": 5}, "of size 3 .* negative"),
-        ((2, 3, 6), (4, 2, 6), {"kernel_dilation": 4}, "has 5 places, the input 3"),
+        ((2, 3, 6), (4, 2, 6), {"dilation": 4}, "has 5 places, the input 3"),
         ((2, 3, 6), (4, 2, 6), {"padding": -1}, None),
         ((2, 3, 6), (4, 2, 6), {"padding": -2}, "has 2 places, the input -1"),
         ((2, 3, 6), (4, 0, 6), {}, r"kernel of sizes above 0, got \(0,\)"),
         ((2, 3, 6), (4, 2, 6), {"stride": 0}, "stride: expected an int .* got 0"),
         ((2, 3, 6), (4, 2, 6), {"stride": -1}, "stride: .* got -1"),
         ((2, 3, 6), (4, 2, 6), {"stride": (1, 1)}, r"stride: .* tuple of 1 int, .* \(1, 1\)"),
-        ((2, 3, 6), (4, 2, 6), {"kernel_dilation": 0}, "kernel_dilation: .* got 0"),
+        ((2, 3, 6), (4, 2, 6), {"dilation": 0}, "dilation: .* got 0"),
         ((2, 3, 6), (4, 2, 6), {"input_dilation": 0}, "input_dilation: .* got 0"),
         ((2, 3, 6), (4, 2, 6), {"padding": ((1, 1), (1, 1))}, "1 pairs"),
         ((2, 3, 6), (4, 2, 6), {"padding": ((1, 1, 1),)}, "1 pairs"),
         ((2, 3, 6), (4, 2, 6), {"activation": "swiglu"}, "one of 'relu', .* got 'swiglu'"),
         ((2, 3, 6), (4, 2, 6), {"padding": 1 << 40}, "padding: .* got 1099511627776"),
         ((2, 3, 6), (4, 2, 6), {"padding": -1 << 70}, "padding: .* got -1180591620717411303424"),
-        ((2, 3, 6), (4, 2, 6), {"kernel_dilation": 1 << 27, "padding": 1 << 26}, None),
-        ((2, 3, 6), (4, 3, 6), {"kernel_dilation": (1 << 28) - 1}, "268,435,456 and more"),
+        ((2, 3, 6), (4, 2, 6), {"dilation": 1 << 27, "padding": 1 << 26}, None),
+        ((2, 3, 6), (4, 3, 6), {"dilation": (1 << 28) - 1}, "268,435,456 and more"),
     ],
 )
 def test_wrong_values(x, w, options, message):
@@ -541,9 +539,9 @@ def test_wrong_values(x, w, options, message):
 
 def test_wrong_types():
     x, w = cyrt.zeros((2, 5, 6), dtype=cyrt.float32), cyrt.zeros((4, 3, 6), dtype=cyrt.float32)
-    with pytest.raises(TypeError, match="input of int32 and weight of float32"):
+    with pytest.raises(TypeError, match="x of int32 and weight of float32"):
         nn.conv1d(cyrt.astype(x, cyrt.int32), w)
-    with pytest.raises(TypeError, match="input of float32 and weight of complex64"):
+    with pytest.raises(TypeError, match="x of float32 and weight of complex64"):
         nn.conv_general(x, cyrt.astype(w, cyrt.complex64))
     with pytest.raises(TypeError, match="conv1d: weight: expected an Array, got numpy.ndarray"):
         nn.conv1d(x, w.numpy())
@@ -597,13 +595,13 @@ def test_a_transposed_convolution_of_no_places(stride):
 def test_wrong_shapes_of_gradients():
     g, w = cyrt.zeros((2, 3, 4), dtype=cyrt.float32), cyrt.zeros((4, 3, 6), dtype=cyrt.float32)
     x = cyrt.zeros((2, 5, 6), dtype=cyrt.float32)
-    assert nn.conv_input_vjp(g, w, (2, 5, 6)).shape == (2, 5, 6)
+    assert nn.conv_input_vjp(g, (2, 5, 6), w).shape == (2, 5, 6)
     with pytest.raises(ValueError, match=r"g: expected .* \(2, 4, 4\), got \(2, 3, 4\)"):
-        nn.conv_input_vjp(g, w, (2, 6, 6))
+        nn.conv_input_vjp(g, (2, 6, 6), w)
     with pytest.raises(ValueError, match=r"g: expected .* \(3, 3, 4\), got \(2, 3, 4\)"):
-        nn.conv_input_vjp(g, w, (3, 5, 6))
+        nn.conv_input_vjp(g, (3, 5, 6), w)
     with pytest.raises(ValueError, match=r"got 1 groups, shapes \(2, 5, 7\) and \(4, 3, 6\)"):
-        nn.conv_input_vjp(g, w, (2, 5, 7))
+        nn.conv_input_vjp(g, (2, 5, 7), w)
     with pytest.raises(ValueError, match=r"g: expected .* \(2, 3, 5\), got \(2, 3, 4\)"):
         nn.conv_weight_vjp(g, x, (5, 3, 6))
     with pytest.raises(ValueError, match=r"g: expected .* \(2, 2, 4\), got \(2, 3, 4\)"):
@@ -613,7 +611,7 @@ def test_wrong_shapes_of_gradients():
             nn.conv_weight_vjp(g, x, shape)
     for shape in [5, (2, 5.0, 6), (*[4] * 6, None)]:
         with pytest.raises(TypeError, match="input_shape: expected a tuple of int, got "):
-            nn.conv_input_vjp(g, w, shape)
-    assert nn.conv_input_vjp(g, w, iter(np.array([2, 5, 6]))).shape == (2, 5, 6)
-    with pytest.raises(TypeError, match="g of float32 and weight of int64"):
-        nn.conv_input_vjp(g, cyrt.astype(w, cyrt.int64), (2, 5, 6))
+            nn.conv_input_vjp(g, shape, w)
+    assert nn.conv_input_vjp(g, iter(np.array([2, 5, 6])), w).shape == (2, 5, 6)
+    with pytest.raises(TypeError, match="weight of int64 and g of float32"):
+        nn.conv_input_vjp(g, (2, 5, 6), cyrt.astype(w, cyrt.int64))

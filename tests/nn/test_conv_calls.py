@@ -87,7 +87,7 @@ class Emptying:
         return 1
 
 
-@pytest.mark.parametrize("argument", ["stride", "padding", "kernel_dilation", "input_dilation"])
+@pytest.mark.parametrize("argument", ["stride", "padding", "dilation", "input_dilation"])
 @pytest.mark.parametrize("paired", [False, True])
 def test_lists_that_change_while_they_are_read(rng, argument, paired):
     """They count as they were before."""

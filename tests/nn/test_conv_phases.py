@@ -62,7 +62,7 @@ def test_gradients_of_an_input(case, name, rng):
     w, g = operands(rng, name, shape, filters, options)
     kernels = by_phases(name, plain if name == "float32" else f"_tensor{tensor}")
     assert kernels_of("conv_input_vjp", name, shape, w.shape, **options) == kernels
-    found = nn.conv_input_vjp(cyrt.asarray(g), cyrt.asarray(w), shape, **options)
+    found = nn.conv_input_vjp(cyrt.asarray(g), shape, cyrt.asarray(w), **options)
     compare(found, input_gradient(g, w, shape, **options), name)
 
 
@@ -73,7 +73,7 @@ def test_gradients_of_an_input_in_tf32(case, rng):
     w, g = operands(rng, "float32", shape, filters, options)
     kernels = by_phases("float32", f"_tensor{tensor}")
     assert kernels_of("conv_input_vjp", "float32", shape, w.shape, **options) == kernels
-    found = nn.conv_input_vjp(cyrt.asarray(g), cyrt.asarray(w), shape, **options)
+    found = nn.conv_input_vjp(cyrt.asarray(g), shape, cyrt.asarray(w), **options)
     wanted = input_gradient(g, w, shape, **options)
     error = np.linalg.norm(exact(found) - wanted) / np.linalg.norm(wanted)
     assert 1e-5 < error < 5e-4
@@ -99,7 +99,7 @@ def test_transposed_is_the_gradient_with_channels_exchanged(rng):
     found = nn.conv_transpose2d(cyrt.asarray(x), cyrt.asarray(w), 2, 1).numpy()
     exchanged = cyrt.asarray(np.ascontiguousarray(w.transpose(3, 1, 2, 0)))
     options = {"stride": 2, "padding": 1}
-    wanted = nn.conv_input_vjp(cyrt.asarray(x), exchanged, found.shape, **options).numpy()
+    wanted = nn.conv_input_vjp(cyrt.asarray(x), found.shape, exchanged, **options).numpy()
     np.testing.assert_array_equal(found, wanted)
 
 
@@ -107,7 +107,7 @@ def test_adjoint(rng):
     shape, filters, options = CASES[0]
     w, g = operands(rng, "float32", shape, filters, options)
     x = numbers(rng, "float32", *shape)
-    back = exact(nn.conv_input_vjp(cyrt.asarray(g), cyrt.asarray(w), shape, **options))
+    back = exact(nn.conv_input_vjp(cyrt.asarray(g), shape, cyrt.asarray(w), **options))
     inner = (convolve(x, w, **options) * g).sum()
     assert (x * back).sum() == pytest.approx(inner, rel=1e-4)
 
@@ -122,10 +122,10 @@ def test_parts_of_arrays(name, rng):
     for begin in 8, 9:
         wide[..., begin : begin + 16] = g
         part = cyrt.asarray(wide)[:, :, :, begin : begin + 16]
-        results.append(nn.conv_input_vjp(part, cyrt.asarray(w), shape, **options))
+        results.append(nn.conv_input_vjp(part, shape, cyrt.asarray(w), **options))
         compare(results[-1], input_gradient(g, w, shape, **options), name)
     turned = cyrt.asarray(np.ascontiguousarray(g[:, ::-1]))[:, ::-1]
-    again = nn.conv_input_vjp(turned, cyrt.asarray(w), shape, **options)
+    again = nn.conv_input_vjp(turned, shape, cyrt.asarray(w), **options)
     np.testing.assert_array_equal(again.numpy(), results[0].numpy())
 
 
@@ -141,7 +141,7 @@ def test_what_is_not_by_phases():
         ("float32", (*large, 4), (8, 3, 3, 2), {"groups": 2}),
         ("float32", (*large, 1), (8, 3, 3, 1), {"stride": 5}),
         ("float32", (*large, 1), (8, 3, 3, 1), {"stride": (2, 3)}),
-        ("float32", (*large, 3), (8, 3, 3, 3), {"kernel_dilation": 2}),
+        ("float32", (*large, 3), (8, 3, 3, 3), {"dilation": 2}),
         ("float32", (*large, 3), (8, 3, 3, 3), {"input_dilation": 2}),
     ]:
         found = kernels_of("conv_input_vjp", name, shape, filters, **(options | more))
@@ -158,5 +158,5 @@ def test_infinite_gradients_reach_their_windows_only(rng):
     g[0, 3, 4, 5] = np.inf
     with np.errstate(invalid="ignore"):
         wanted = input_gradient(g, w, shape, **options)
-    found = exact(nn.conv_input_vjp(cyrt.asarray(g), cyrt.asarray(w), shape, **options))
+    found = exact(nn.conv_input_vjp(cyrt.asarray(g), shape, cyrt.asarray(w), **options))
     np.testing.assert_array_equal(np.isfinite(found), np.isfinite(wanted))

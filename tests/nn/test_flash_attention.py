@@ -242,7 +242,7 @@ def test_some_rows_at_a_time(rng, monkeypatch, name, shape, nbytes, mask, parts)
 
     assert_close(attend(), reference(q, k, v, mask=mask, sinks=sinks), name, scale=2)
     g = numbers(rng, name, *q.shape)
-    found = attention_vjp(*arrays[:3], cyrt.asarray(g), mask=given)
+    found = attention_vjp(cyrt.asarray(g), *arrays[:3], mask=given)
     wanted = gradients(q, k, v, g, mask=mask)
     for each, expected in zip(found, wanted, strict=True):
         assert_close(each, expected, name, scale=max(1, np.abs(expected).max()))

@@ -12,7 +12,7 @@ from scipy.special import erf
 import cyrt
 from cyrt import nn
 
-SLOPES = {
+FUNCTIONS = {
     None: lambda y: y,
     "relu": lambda y: np.maximum(y, 0),
     "gelu": lambda y: y * 0.5 * (1 + erf(y / np.sqrt(2))),
@@ -27,21 +27,21 @@ def _halves(y):
     return gate / (1 + np.exp(-gate)), up
 
 
-def layer(x, w, b, activation, residual, norm):
-    x, w = exact(x), exact(w)
+def layer(x, weight, bias, activation, residual, norm):
+    x, weight = exact(x), exact(weight)
     if norm is not None:
-        weight, *shift, eps = norm
+        scale, *shift, eps = norm
         if shift:
             x = x - x.mean(-1, keepdims=True)
-        x = x / np.sqrt(np.square(x).mean(-1, keepdims=True) + eps) * exact(weight)
+        x = x / np.sqrt(np.square(x).mean(-1, keepdims=True) + eps) * exact(scale)
         for each in shift:
             x = x + exact(each)
-    y = SLOPES[activation](x @ w.T + (0 if b is None else exact(b)))
+    y = FUNCTIONS[activation](x @ weight.T + (0 if bias is None else exact(bias)))
     return y if residual is None else exact(residual) + y
 
 
 @pytest.mark.parametrize("name", ["float32", "bfloat16"])
-@pytest.mark.parametrize("activation", SLOPES)
+@pytest.mark.parametrize("activation", FUNCTIONS)
 @pytest.mark.parametrize("whole", [False, True], ids=["alone", "with all"])
 def test_results(name, activation, whole, rng):
     x, w = numbers(rng, name, 3, 5, 64), numbers(rng, name, 136, 64) / np.float32(8)
@@ -52,7 +52,7 @@ def test_results(name, activation, whole, rng):
     scale = numbers(rng, name, 64) if whole else None
     arrays = [None if each is None else cyrt.asarray(each) for each in (x, w, b, residual, scale)]
     norm = (arrays[4], 1e-5) if whole else None
-    found = nn.linear(*arrays[:3], activation, arrays[3], norm)
+    found = nn.linear(*arrays[:3], activation, arrays[3], rms_norm=norm)
     wanted = layer(x, w, b, activation, residual, None if scale is None else (scale, 1e-5))
     # Each step rounds its result.
     assert_close(found, wanted, name, scale=8 * max(1, np.abs(wanted).max()))
@@ -72,14 +72,15 @@ class Layer:
         features = out // 2 if gated else out
         shapes = {
             "x": (*rows, length),
-            "w": (out, length),
-            "b": (out,),
+            "weight": (out, length),
+            "bias": (out,),
             "residual": (*rows, features),
             "norm": (length,),
         }
         self.name = name
         self.host = {each: numbers(rng, name, *shape) for each, shape in shapes.items()}
-        self.host["w"] = (self.host["w"] / length**0.5).astype(self.host["w"].dtype)
+        weight = self.host["weight"]
+        self.host["weight"] = (weight / length**0.5).astype(weight.dtype)
         self.arrays = {each: cyrt.asarray(host) for each, host in self.host.items()}
 
     def check(self, activation=None, absent=(), **views):
@@ -87,8 +88,8 @@ class Layer:
         operations it took."""
         given = {**self.arrays, **views, **dict.fromkeys(absent)}
         host = {**self.host, **dict.fromkeys(absent)}
-        given["norm"], host["norm"] = (
-            None if each["norm"] is None else (each["norm"], 1e-5) for each in (given, host)
+        given["rms_norm"], host["norm"] = (
+            None if scale is None else (scale, 1e-5) for scale in (given.pop("norm"), host["norm"])
         )
         found = []
         took = operations_of(lambda: found.append(nn.linear(**given, activation=activation)))
@@ -99,7 +100,7 @@ class Layer:
 
 FUSED = ["float16", "bfloat16", "float32"]
 PRESENCES = [
-    tuple(name for name, there in zip(("b", "residual", "norm"), bits, strict=True) if not there)
+    tuple(name for name, there in zip(("bias", "residual", "norm"), bits, strict=True) if not there)
     for bits in itertools.product((False, True), repeat=3)
 ]
 
@@ -130,8 +131,8 @@ def test_many_features_of_one_row(name, length, rng):
     features = 300 * cyrt.Device().multiprocessors + 3
     wide = cyrt.asarray(w)[cyrt.arange(features) % 20]
     for norm in ((scale,), (scale, x[0])):
-        given = (*map(cyrt.asarray, norm), 1e-5)
-        found = nn.linear(cyrt.asarray(x), wide, norm=given).numpy()
+        given = {("layer_norm" if norm[1:] else "rms_norm"): (*map(cyrt.asarray, norm), 1e-5)}
+        found = nn.linear(cyrt.asarray(x), wide, **given).numpy()
         wanted = layer(x, w, None, None, None, (*norm, 1e-5))
         most = 8 * np.abs(wanted).max()
         assert_close(found, wanted[:, np.arange(features) % 20], name, scale=most)
@@ -145,16 +146,16 @@ def test_layer_norm_of_one_row(name, length, mean, rng):
     data = Layer(rng, name, (1,), length, 20, True)
     shift = numbers(rng, name, length)
     x = (data.host["x"] + np.asarray(mean, data.host["x"].dtype)).astype(data.host["x"].dtype)
-    operands = [cyrt.asarray(each) for each in (x, data.host["w"], data.host["norm"], shift)]
+    operands = [cyrt.asarray(each) for each in (x, data.host["weight"], data.host["norm"], shift)]
     found = []
     took = operations_of(
         lambda: found.append(
-            nn.linear(*operands[:2], activation="swiglu", norm=(*operands[2:], 1e-5))
+            nn.linear(*operands[:2], activation="swiglu", layer_norm=(*operands[2:], 1e-5))
         )
     )
     assert took == (2 if length == 8232 else 1)
     norm = data.host["norm"], shift, 1e-5
-    wanted = layer(x, data.host["w"], None, "swiglu", None, norm)
+    wanted = layer(x, data.host["weight"], None, "swiglu", None, norm)
     assert_close(found[0], wanted, name, scale=2 * max(1, np.abs(wanted).max()))
 
 
@@ -170,7 +171,7 @@ def test_layer_norms_of_more_rows(rows, operations, absent, rng):
     x, w, b = (cyrt.asarray(each) for each in (x, w, b))
     for some, expected in ((x, operations), (x[:1], 1 + bool(absent))):
         before = cyrt.current_encoder().stats()["operations"]
-        found = nn.linear(some, w, b, "relu", norm=(*given, 1e-5))
+        found = nn.linear(some, w, b, "relu", layer_norm=(*given, 1e-5))
         assert cyrt.current_encoder().stats()["operations"] - before == expected
         wanted = layer(some.numpy(), w.numpy(), b.numpy(), "relu", None, (*norm, 1e-5))
         assert_close(found, wanted, "float32", scale=2 * max(1, np.abs(wanted).max()))
@@ -180,7 +181,7 @@ def test_layer_norms_of_more_rows(rows, operations, absent, rng):
 @pytest.mark.parametrize("rows", [1, 2, 16, 17])
 def test_rms_norms_without_a_weight(rows, name, rng):
     x, w = numbers(rng, name, rows, 64), numbers(rng, name, 24, 64)
-    found = nn.linear(cyrt.asarray(x), cyrt.asarray(w), norm=(None, 1e-5))
+    found = nn.linear(cyrt.asarray(x), cyrt.asarray(w), rms_norm=(None, 1e-5))
     wanted = layer(x, w, None, None, None, (np.ones(64), 1e-5))
     assert_close(found, wanted, name, scale=4 * np.abs(wanted).max())
 
@@ -199,12 +200,12 @@ def test_layer_norm_of_one_row_with_outliers(length, outliers, mean, rng):
         row[0, places] = np.array([1e4, -1e6, 1e4, 3e5, 1e6])[:outliers]
         weights[:, places] = 0
         norm = (*map(cyrt.asarray, (scale, np.zeros_like(shift))), 1e-5)
-        found = exact(nn.linear(cyrt.asarray(row), cyrt.asarray(weights), norm=norm))
+        found = exact(nn.linear(cyrt.asarray(row), cyrt.asarray(weights), layer_norm=norm))
         wanted = layer(row, weights, None, None, None, (scale, np.zeros_like(shift), 1e-5))
         assert np.abs(found - wanted).max() <= 1e-4 * np.abs(wanted).max()
 
 
-@pytest.mark.parametrize("activation", SLOPES)
+@pytest.mark.parametrize("activation", FUNCTIONS)
 @pytest.mark.parametrize("rows", [1, 4])
 def test_activations_of_a_few_rows(activation, rows, rng):
     gated = activation == "swiglu"
@@ -220,7 +221,7 @@ def test_other_layers_are_operations_of_their_own(name, rows, length, rng):
 
 def test_types_that_promote(rng):
     data = Layer(rng, "float64", (2,), 8, 12)
-    given = {name: data.arrays[name].astype("float32") for name in ("w", "b")}
+    given = {name: data.arrays[name].astype("float32") for name in ("weight", "bias")}
     data.host.update((name, array.numpy()) for name, array in given.items())
     data.check(absent=("norm",), **given)
 
@@ -255,7 +256,7 @@ def test_strides(rows, way, rng):
     data = Layer(rng, "bfloat16", (rows,), 40, 50, True)
     for each in data.arrays:
         took = data.check("swiglu", **{each: apart(data.arrays[each], way)})
-        if each == "w":
+        if each == "weight":
             assert (took == 1) == (way in ("aligned", "rows backwards"))
         else:
             assert took <= 2
@@ -272,13 +273,13 @@ def test_keywords_and_vectors(rng):
     [
         ({"x": (3, 5)}, ValueError, r"x of shape \(..., in\).*got \(3, 5\) and \(6, 4\)"),
         ({"x": ()}, ValueError, r"got \(\) and \(6, 4\)"),
-        ({"w": (2, 6, 4)}, ValueError, r"\(out, in\)"),
-        ({"b": (4,)}, ValueError, r"b: expected shape \(6,\), got \(4,\)"),
+        ({"weight": (2, 6, 4)}, ValueError, r"\(out, in\)"),
+        ({"bias": (4,)}, ValueError, r"bias: expected shape \(6,\), got \(4,\)"),
         ({"residual": (3, 4)}, ValueError, r"residual: expected shape \(3, 6\), got \(3, 4\)"),
     ],
 )
 def test_wrong_shapes(change, error, message):
-    operands = {"x": (3, 4), "w": (6, 4), **change}
+    operands = {"x": (3, 4), "weight": (6, 4), **change}
     with pytest.raises(error, match=message):
         nn.linear(**{name: cyrt.zeros(shape) for name, shape in operands.items()})
 
@@ -289,34 +290,177 @@ def test_wrong_arguments():
         nn.linear(x, w, activation="elu")
     with pytest.raises(ValueError, match=r"linear: activation: expected None or .* got \['relu'\]"):
         nn.linear(x, w, activation=["relu"])
-    with pytest.raises(ValueError, match=r"even number of rows of w, got \(5, 4\)"):
+    with pytest.raises(ValueError, match=r"even number of rows of weight, got \(5, 4\)"):
         nn.linear(x, w, activation="swiglu")
     with pytest.raises(TypeError, match=r"linear: x: expected an Array, got numpy\.ndarray"):
         nn.linear(np.zeros((3, 4), np.float32), w)
     with pytest.raises(TypeError, match="linear: residual: expected an Array, got .*int"):
         nn.linear(x, w, residual=1)
     for other in "int32", "complex64":
-        with pytest.raises(TypeError, match=f"x and w of floating-point types, .* {other} and"):
+        with pytest.raises(
+            TypeError, match=f"x and weight of floating-point types, .* {other} and"
+        ):
             nn.linear(cyrt.asarray(np.zeros((3, 4), other)), w)
+
+
+RMS, LAYER = "rms_norm", "layer_norm"
 
 
 @pytest.mark.parametrize("rows", [1, 3, 17])
 @pytest.mark.parametrize(
-    ("norm", "error", "message"),
+    ("which", "norm", "error", "message"),
     [
-        (lambda: cyrt.ones(4), TypeError, "norm: expected a tuple of weight and eps"),
-        (lambda: (cyrt.ones(4),) * 4, TypeError, "or of weight, bias and eps, got"),
-        (lambda: (cyrt.ones(4), np.ones(4), 1e-5), TypeError, "bias: expected an Array, got numpy"),
-        (lambda: (cyrt.ones(4), cyrt.ones(3), 1e-5), ValueError, r"bias: expected shape \(4,\)"),
-        (lambda: (cyrt.ones(4), cyrt.ones(4), -1.0), ValueError, "layer_norm: eps: expected a"),
-        (lambda: (np.ones(4), 1e-5), TypeError, "weight: expected an Array, got numpy"),
-        (lambda: (cyrt.ones(5), 1e-5), ValueError, r"weight: expected shape \(4,\).*got \(5,\)"),
-        (lambda: (cyrt.ones(4, dtype="float16"), 1e-5), TypeError, "float16"),
-        (lambda: (cyrt.ones(4), -1.0), ValueError, "eps: expected a finite number of 0 or more"),
-        (lambda: (cyrt.ones(4), "1"), TypeError, "eps: expected a number, got str"),
+        (RMS, lambda: cyrt.ones(4), TypeError, r"linear: rms_norm: .* tuple \(weight, eps\), got"),
+        (
+            RMS,
+            lambda: (cyrt.ones(4),) * 3,
+            TypeError,
+            r"rms_norm: expected a tuple \(weight, eps\)",
+        ),
+        (
+            LAYER,
+            lambda: cyrt.ones(4),
+            TypeError,
+            r"layer_norm: .* \(weight, bias, eps\), got Array",
+        ),
+        (LAYER, lambda: (cyrt.ones(4), 1e-5), TypeError, r"layer_norm: .* \(weight, bias, eps\)"),
+        (
+            LAYER,
+            lambda: (cyrt.ones(4), np.ones(4), 1e-5),
+            TypeError,
+            "bias: expected an Array, got numpy",
+        ),
+        (
+            LAYER,
+            lambda: (cyrt.ones(4), cyrt.ones(3), 1e-5),
+            ValueError,
+            r"bias: expected shape \(4,\)",
+        ),
+        (
+            LAYER,
+            lambda: (cyrt.ones(4), cyrt.ones(4), -1.0),
+            ValueError,
+            "layer_norm: eps: expected a",
+        ),
+        (RMS, lambda: (np.ones(4), 1e-5), TypeError, "weight: expected an Array, got numpy"),
+        (
+            RMS,
+            lambda: (cyrt.ones(5), 1e-5),
+            ValueError,
+            r"weight: expected shape \(4,\).*got \(5,\)",
+        ),
+        (RMS, lambda: (cyrt.ones(4, dtype="float16"), 1e-5), TypeError, "float16"),
+        (
+            RMS,
+            lambda: (cyrt.ones(4), -1.0),
+            ValueError,
+            "eps: expected a finite number of 0 or more",
+        ),
+        (RMS, lambda: (cyrt.ones(4), "1"), TypeError, "eps: expected a number, got str"),
     ],
 )
-def test_wrong_norms(rows, norm, error, message):
+def test_wrong_norms(rows, which, norm, error, message):
     """The shapes are those of layers that are fused, and of others."""
     with pytest.raises(error, match=message):
-        nn.linear(cyrt.zeros((rows, 4)), cyrt.zeros((5, 4)), norm=norm())
+        nn.linear(cyrt.zeros((rows, 4)), cyrt.zeros((5, 4)), **{which: norm()})
+
+
+def test_two_norms():
+    x, w, scale = cyrt.zeros((3, 4)), cyrt.zeros((5, 4)), cyrt.ones(4)
+    with pytest.raises(
+        TypeError, match="rms_norm and layer_norm: expected at most one .* got both"
+    ):
+        nn.linear(x, w, rms_norm=(scale, 1e-5), layer_norm=(scale, scale, 1e-5))
+
+
+# -- gradients -------------------------------------------------------------------------------------
+
+
+def differences(function, arrays, g, step=1e-6):
+    """The gradients of ``sum(function(*arrays) * g)`` in float64, by central differences."""
+    found = []
+    for i, array in enumerate(arrays):
+        slope = np.zeros(array.shape)
+        for place in np.ndindex(array.shape):
+            sides = []
+            for sign in (step, -step):
+                moved = [each.copy() for each in arrays]
+                moved[i][place] += sign
+                sides.append((function(*moved) * g).sum())
+            slope[place] = (sides[0] - sides[1]) / (2 * step)
+        found.append(slope)
+    return found
+
+
+@pytest.mark.parametrize("name", [*FUSED, "float64"])
+@pytest.mark.parametrize("activation", FUNCTIONS)
+@pytest.mark.parametrize("rows", [(), (3,), (2, 3)], ids=str)
+def test_gradients(name, activation, rows, rng):
+    """In float64 beside differences of the reference, in other types beside those of float64."""
+    x, w, b = (numbers(rng, name, *shape) for shape in ((*rows, 8), (6, 8), (6,)))
+    g = numbers(rng, name, *rows, 3 if activation == "swiglu" else 6)
+    wide = [exact(each) for each in (x, w, b)]
+    wanted = differences(lambda *of: layer(*of, activation, None, None), wide, exact(g))
+    arrays = [cyrt.asarray(each) for each in (x, w, b)]
+    found = nn.linear_vjp(cyrt.asarray(g), *arrays, activation)
+    for each, expected, like in zip(found, wanted, (x, w, b), strict=True):
+        assert each.shape == like.shape
+        most = 16 * max(1, np.abs(expected).max())
+        if name == "float64":
+            np.testing.assert_allclose(each.numpy(), expected, rtol=1e-6, atol=1e-8 * most)
+        else:
+            assert_close(each, expected, name, scale=most)
+    assert nn.linear_vjp(cyrt.asarray(g), *arrays[:2], activation=activation)[2] is None
+
+
+def test_gradients_have_the_types_of_their_operands(rng):
+    x, w, b = (cyrt.asarray(numbers(rng, "float32", *shape)) for shape in ((3, 8), (6, 8), (6,)))
+    narrow, wide = w.astype("float16"), b.astype("float64")
+    found = nn.linear_vjp(cyrt.ones((3, 6), dtype="float64"), x, narrow, wide, "gelu")
+    assert [str(each.dtype) for each in found] == ["float32", "float16", "float64"]
+    with pytest.raises(TypeError, match="linear_vjp: g: expected float64, the type of the result"):
+        nn.linear_vjp(cyrt.ones((3, 6)), x, narrow, wide)
+
+
+@pytest.mark.parametrize("shape", [(0, 8), (3, 0), (2, 0, 4)])
+@pytest.mark.parametrize("out", [0, 6])
+def test_gradients_of_nothing(shape, out):
+    x, w, b = cyrt.ones(shape), cyrt.ones((out, shape[-1])), cyrt.ones(out)
+    found = nn.linear_vjp(cyrt.ones((*shape[:-1], out)), x, w, b)
+    assert [each.shape for each in found] == [x.shape, w.shape, b.shape]
+    assert not found[1].size or not bool(cyrt.any(found[1]))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_gradients_that_are_not_finite(value, rng):
+    """A value that is not finite reaches what is multiplied with it, and nothing else."""
+    x, w, g = (numbers(rng, "float32", *shape) for shape in ((5, 8), (6, 8), (5, 6)))
+    g[2, 3] = value
+    of_x, of_w, of_b = nn.linear_vjp(*map(cyrt.asarray, (g, x, w, w[:, 0])))
+    np.testing.assert_array_equal(np.isfinite(of_x.numpy()).all(1), np.arange(5) != 2)
+    np.testing.assert_array_equal(np.isfinite(of_w.numpy()).all(1), np.arange(6) != 3)
+    np.testing.assert_array_equal(of_b.numpy()[3], np.float32(value))
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"g": (3, 5)}, ValueError, r"linear_vjp: g: expected shape \(3, 6\), got \(3, 5\)"),
+        ({"x": (3, 5)}, ValueError, r"linear_vjp: expected x of shape \(\.\.\., in\)"),
+        ({"bias": (5,)}, ValueError, r"linear_vjp: bias: expected shape \(6,\), got \(5,\)"),
+    ],
+)
+def test_wrong_shapes_of_gradients(change, error, message):
+    shapes = {"g": (3, 6), "x": (3, 4), "weight": (6, 4), **change}
+    with pytest.raises(error, match=message):
+        nn.linear_vjp(**{name: cyrt.zeros(shape) for name, shape in shapes.items()})
+
+
+def test_wrong_arguments_of_gradients():
+    g, x, w = cyrt.zeros((3, 5)), cyrt.zeros((3, 4)), cyrt.zeros((5, 4))
+    with pytest.raises(ValueError, match="linear_vjp: activation: expected None or .* got 'elu'"):
+        nn.linear_vjp(g, x, w, activation="elu")
+    with pytest.raises(ValueError, match="linear_vjp: swiglu takes an even number of rows"):
+        nn.linear_vjp(g, x, w, activation="swiglu")
+    with pytest.raises(TypeError, match="linear_vjp: bias: expected a real floating-point type"):
+        nn.linear_vjp(g, x, w, cyrt.zeros(5, dtype="int32"))

@@ -62,14 +62,14 @@ def test_results(name, n, rng):
     for w, b in itertools.product((None, weight), (None, bias)):
         of = [None if each is None else cyrt.asarray(each) for each in (w, b)]
         assert_close(nn.layer_norm(a, *of), normalized(x, w, b), name, 4)
-        found, wanted = nn.layer_norm_vjp(a, of[0], d, bias=of[1]), gradients(x, w, g)
+        found, wanted = nn.layer_norm_vjp(d, a, of[0], of[1]), gradients(x, w, g)
         for each, parameter, result in zip(found, (x, w, b), wanted, strict=True):
             assert (each is None) == (parameter is None)
             if each is not None:
                 assert_close(each, result, name, largest(result))
         if b is None:
             assert_close(nn.rms_norm(a, of[0]), normalized(x, w, centered=False), name, 4)
-            found = nn.rms_norm_vjp(a, of[0], d)
+            found = nn.rms_norm_vjp(d, a, of[0])
             wanted = gradients(x, w, g, centered=False)[:2]
             for each, parameter, result in zip(found, (x, w), wanted, strict=True):
                 assert (each is None) == (parameter is None)
@@ -83,7 +83,7 @@ def test_numbers_of_rows(shape, name, rng):
     x, g, weight = (numbers(rng, name, *each) for each in (shape, shape, shape[-1:]))
     a, w, d = (cyrt.asarray(each) for each in (x, weight, g))
     assert_close(nn.layer_norm(a, w, w), normalized(x, weight, weight), name, 4)
-    found = nn.layer_norm_vjp(a, w, d, bias=w)
+    found = nn.layer_norm_vjp(d, a, w, w)
     for each, wanted in zip(found, gradients(x, weight, g), strict=True):
         assert each.shape == wanted.shape
         # Sums of many terms that nearly cancel: errors are those of their parts.
@@ -93,7 +93,7 @@ def test_numbers_of_rows(shape, name, rng):
 def test_rows_of_no_elements():
     x, w = cyrt.zeros((4, 0)), cyrt.zeros(0)
     assert nn.layer_norm(x, w, w).shape == (4, 0)
-    assert [each.shape for each in nn.layer_norm_vjp(x, w, x, bias=w)] == [(4, 0), (0,), (0,)]
+    assert [each.shape for each in nn.layer_norm_vjp(x, x, w, w)] == [(4, 0), (0,), (0,)]
 
 
 def test_several_leading_dimensions(rng):
@@ -112,7 +112,7 @@ def test_layouts(how, n, rng):
     x, g, weight = (numbers(rng, "float32", *each) for each in ((3, n), (3, n), (n,)))
     a, d, w = as_view(x, how), as_view(g, how), cyrt.asarray(weight)
     assert_close(nn.layer_norm(a, w), normalized(x, weight), "float32", 4)
-    found = nn.rms_norm_vjp(a, w, d)
+    found = nn.rms_norm_vjp(d, a, w)
     for each, wanted in zip(found, gradients(x, weight, g, centered=False)[:2], strict=True):
         assert_close(each, wanted, "float32", largest(wanted))
 
@@ -126,7 +126,7 @@ def test_only_uneven_rows_are_copied(how, n, batched):
     assert any("copy" in each for each in names) != LAYOUTS[how]
     assert len(names) <= 3
     dense = cyrt.asarray(x)
-    assert 1 <= len(launches(lambda: nn.layer_norm_vjp(dense, w, dense, bias=w))) <= 3
+    assert 1 <= len(launches(lambda: nn.layer_norm_vjp(dense, dense, w, w))) <= 3
 
 
 def test_rows_of_a_broadcast_array(rng, batched):
@@ -151,7 +151,7 @@ def test_strides_of_parameters(n, rng):
         (w[3], wide[3]),
     ):
         assert_close(nn.layer_norm(a, of, of), normalized(x, host, host), "float32", 4)
-        found, wanted = nn.layer_norm_vjp(a, of, d, bias=of), gradients(x, host, g)
+        found, wanted = nn.layer_norm_vjp(d, a, of, of), gradients(x, host, g)
         assert_close(found[0], wanted[0], "float32", 4)
         for each, result in zip(found[1:], wanted[1:], strict=True):
             assert each.shape == of.shape
@@ -165,7 +165,7 @@ def test_large_means(n, rng):
     a, wanted = cyrt.asarray(x), normalized(x)
     assert np.abs(exact(nn.layer_norm(a)) - wanted).max() <= 1e-4 * np.abs(wanted).max()
     g = numbers(rng, "float32", 2, n)
-    found = nn.layer_norm_vjp(a, cyrt.ones(n), cyrt.asarray(g))
+    found = nn.layer_norm_vjp(cyrt.asarray(g), a, cyrt.ones(n))
     for each, result in zip(found[:2], gradients(x, None, g), strict=False):
         assert np.abs(exact(each) - result).max() <= 1e-4 * np.abs(result).max()
 
@@ -193,14 +193,12 @@ def test_outliers(n, outliers, mean, rng):
     a, w, d = (cyrt.asarray(each) for each in (x, weight, g))
     check(nn.layer_norm(a), normalized(x))
     check(nn.layer_norm(a, w, w), normalized(x, weight, weight))
-    for each, wanted in zip(
-        nn.layer_norm_vjp(a, w, d, bias=w), gradients(x, weight, g), strict=True
-    ):
+    for each, wanted in zip(nn.layer_norm_vjp(d, a, w, w), gradients(x, weight, g), strict=True):
         if wanted.ndim == 2:
             check(each, wanted)
         else:
             assert_close(each, wanted, "float32", largest(wanted))
-    of_normalized = nn.layer_norm_vjp(a, w, cyrt.ones(x.shape))[1]
+    of_normalized = nn.layer_norm_vjp(cyrt.ones(x.shape), a, w)[1]
     columns = others.all(0)
     wanted = normalized(x).sum(0)
     error = np.abs(exact(of_normalized) - wanted)[columns].max()
@@ -221,7 +219,7 @@ def test_means_far_from_0(n, name, rng):
         of_x = gradients(offset, None, g, eps=0)[0]
         scale = largest(of_x)
         np.testing.assert_allclose(
-            exact(nn.layer_norm_vjp(a, None, d, eps=0)[0]) / scale,
+            exact(nn.layer_norm_vjp(d, a, eps=0)[0]) / scale,
             of_x / scale,
             atol=4e-6 if name == "float32" else 1e-12,
         )
@@ -233,7 +231,7 @@ def test_what_is_not_finite_stays_in_its_row(value, n, rng):
     x = numbers(rng, "float32", 4, n)
     x[1, n // 2] = value
     a, g = cyrt.asarray(x), cyrt.asarray(numbers(rng, "float32", 4, n))
-    for found in (nn.layer_norm(a), nn.layer_norm_vjp(a, None, g)[0]):
+    for found in (nn.layer_norm(a), nn.layer_norm_vjp(g, a)[0]):
         lost = np.isnan(exact(found))
         assert lost[1].all()
         assert not lost[[0, 2, 3]].any()
@@ -247,7 +245,7 @@ def test_equal_elements(n, name):
     np.testing.assert_array_equal(exact(nn.layer_norm(x)), 0)
     assert np.isnan(exact(nn.layer_norm(x, eps=0))).all()
     for eps in (1e-5, 3e-5, 7e-6):  # scales of other bits: their product with the mean is rounded
-        np.testing.assert_array_equal(exact(nn.layer_norm_vjp(x, None, x, eps)[0]), 0)
+        np.testing.assert_array_equal(exact(nn.layer_norm_vjp(x, x, eps=eps)[0]), 0)
 
 
 @pytest.mark.parametrize("name", ["float16", "bfloat16", "float32"])
@@ -256,10 +254,10 @@ def test_blocks_take_several_rows(shape, name, rng):
     x, g, weight = (numbers(rng, name, *each) for each in (shape, shape, shape[-1:]))
     a, w, d = (cyrt.asarray(each) for each in (x, weight, g))
     wanted = gradients(x, weight, g)
-    for each, result in zip(nn.layer_norm_vjp(a, w, d, bias=w), wanted, strict=True):
+    for each, result in zip(nn.layer_norm_vjp(d, a, w, w), wanted, strict=True):
         assert_close(each, result, name, largest(result))
     wanted = gradients(x, weight, g, centered=False)[:2]
-    for each, result in zip(nn.rms_norm_vjp(a, w, d)[:2], wanted, strict=True):
+    for each, result in zip(nn.rms_norm_vjp(d, a, w)[:2], wanted, strict=True):
         assert_close(each, result, name, largest(result))
 
 
@@ -286,7 +284,7 @@ def test_many_rows(n, name, rng, batched):
     assert_close(nn.rms_norm(a), normalized(x, centered=False), name, 4)
     x[-1] = x[0]  # the scale of equal elements multiplies what rounding leaves of them
     for each, result in zip(
-        nn.layer_norm_vjp(cyrt.asarray(x), w, d, bias=w), gradients(x, weight, g), strict=True
+        nn.layer_norm_vjp(d, cyrt.asarray(x), w, w), gradients(x, weight, g), strict=True
     ):
         assert_close(each, result, name, largest(result))
 
@@ -319,7 +317,7 @@ def test_gradients_without_eps(n, rng):
     """Threads of a block that have no row add nothing to the sums, where 0 is divided by 0."""
     x, g, weight = (numbers(rng, "float32", *each) for each in ((37, n), (37, n), (n,)))
     a, d, w = (cyrt.asarray(each) for each in (x, g, weight))
-    found = nn.layer_norm_vjp(a, w, d, 0, w)
+    found = nn.layer_norm_vjp(d, a, w, w, 0)
     for each, wanted in zip(found, gradients(x, weight, g, 0), strict=True):
         assert_close(each, wanted, "float32", largest(wanted))
 
@@ -337,9 +335,9 @@ def test_gradients_are_derivatives(function, n, rng):
 
     a, w, d, b = (cyrt.asarray(each) for each in (x, weight, g, bias))
     if function == "layer_norm":
-        found = nn.layer_norm_vjp(a, w, d, 1e-3, b)
+        found = nn.layer_norm_vjp(d, a, w, b, 1e-3)
     else:
-        found = nn.rms_norm_vjp(a, w, d, 1e-3)
+        found = nn.rms_norm_vjp(d, a, w, 1e-3)
     step = 1e-5
     for i, each in enumerate(operands):
         direction = rng.normal(size=each.shape)
@@ -377,30 +375,30 @@ def test_out(n, rng):
 def test_donation_changes_the_memory_only(name, n, rng):
     x, g, w = (numbers(rng, name, *each) for each in ((6, n), (6, n), (n,)))
     weight = cyrt.asarray(w)
-    kept = nn.layer_norm_vjp(cyrt.asarray(x), weight, cyrt.asarray(g), bias=weight)
+    kept = nn.layer_norm_vjp(cyrt.asarray(g), cyrt.asarray(x), weight, weight)
     a, d = cyrt.asarray(x), cyrt.asarray(g)
-    donated = nn.layer_norm_vjp(a, weight, d, bias=weight, donate=True)
+    donated = nn.layer_norm_vjp(d, a, weight, weight, donate=True)
     assert donated[0] is a
     for each, other in zip(kept, donated, strict=True):
         np.testing.assert_array_equal(each.numpy(), other.numpy())
     # x cannot be written: all its rows are one; so g is.
     a = cyrt.broadcast_to(cyrt.asarray(x[0]), (6, n))
     d = cyrt.asarray(g)
-    kept = nn.rms_norm_vjp(a, weight, d)
-    donated = nn.rms_norm_vjp(a, weight, d, donate=True)
+    kept = nn.rms_norm_vjp(d, a, weight)
+    donated = nn.rms_norm_vjp(d, a, weight, donate=True)
     assert donated[0] is d
     np.testing.assert_array_equal(kept[0].numpy(), donated[0].numpy())
     a = cyrt.asarray(x)
     np.testing.assert_array_equal(
-        nn.rms_norm_vjp(cyrt.asarray(x), weight, cyrt.asarray(x))[0].numpy(),
-        nn.rms_norm_vjp(a, weight, a, donate=True)[0].numpy(),
+        nn.rms_norm_vjp(cyrt.asarray(x), cyrt.asarray(x), weight)[0].numpy(),
+        nn.rms_norm_vjp(a, a, weight, donate=True)[0].numpy(),
     )
 
 
 def test_inputs_are_kept(rng):
     x, g, w = (numbers(rng, "float32", *each) for each in ((6, 64), (6, 64), (64,)))
     a, d, weight = cyrt.asarray(x), cyrt.asarray(g).T.copy().T, cyrt.asarray(w)
-    nn.layer_norm_vjp(a, weight, d, bias=weight)
+    nn.layer_norm_vjp(d, a, weight, weight)
     nn.layer_norm(a, weight, weight)
     for array, host in ((a, x), (d, g), (weight, w)):
         np.testing.assert_array_equal(array.numpy(), host)
@@ -412,9 +410,9 @@ def test_equal_inputs_give_equal_bits(n, rng, emulated):
     rows = 300 if n < 1000 else 5
     x, g, w = (numbers(rng, "bfloat16", *each) for each in ((rows, n), (rows, n), (n,)))
     a, d, weight = cyrt.asarray(x), cyrt.asarray(g), cyrt.asarray(w)
-    first = [each.numpy() for each in nn.layer_norm_vjp(a, weight, d, bias=weight)]
+    first = [each.numpy() for each in nn.layer_norm_vjp(d, a, weight, weight)]
     for _ in range(60 if emulated else 3000):
-        again = nn.layer_norm_vjp(a, weight, d, bias=weight)
+        again = nn.layer_norm_vjp(d, a, weight, weight)
         for each, other in zip(first, again, strict=True):
             np.testing.assert_array_equal(each.view(np.uint16), other.numpy().view(np.uint16))
 
@@ -428,11 +426,11 @@ def test_few_long_rows_and_many_give_the_same(name, rng, batched):
     x = cyrt.asarray(np.tile(host, (many // 5, 1)))
     g = cyrt.asarray(np.tile(numbers(rng, name, 5, 16_384), (many // 5, 1)))
     w = cyrt.asarray(numbers(rng, name, 16_384))
-    assert launches(lambda: nn.layer_norm_vjp(x, w, g, bias=w))[0].endswith("_wb")
-    assert launches(lambda: nn.layer_norm_vjp(x[:2], w, g[:2], bias=w))[1].endswith("_long")
+    assert launches(lambda: nn.layer_norm_vjp(g, x, w, w))[0].endswith("_wb")
+    assert launches(lambda: nn.layer_norm_vjp(g[:2], x[:2], w, w))[1].endswith("_long")
     assert_close(nn.layer_norm(x[:2], w, w), exact(nn.layer_norm(x, w, w)[:2]), name, 4)
-    found = nn.layer_norm_vjp(x, w, g, bias=w)
-    assert_close(nn.layer_norm_vjp(x[:2], w, g[:2])[0], exact(found[0][:2]), name, 4)
+    found = nn.layer_norm_vjp(g, x, w, w)
+    assert_close(nn.layer_norm_vjp(g[:2], x[:2], w)[0], exact(found[0][:2]), name, 4)
     wanted = gradients(host, w.numpy(), g[:5].numpy())
     for each, sums in zip(found[1:], wanted[1:], strict=True):
         assert_close(each, many // 5 * sums, name, largest(many // 5 * sums))
@@ -454,11 +452,11 @@ def test_kernels_by_shape(batched):
     assert names(200, 32_776, "bfloat16") == ["bfloat16_parts", "bfloat16_long"]
     x = cyrt.zeros((40, 1024))
     w = cyrt.zeros(1024)
-    assert launches(lambda: nn.layer_norm_vjp(x, w, x, bias=w)) == [
+    assert launches(lambda: nn.layer_norm_vjp(x, x, w, w)) == [
         "cyrt_layer_norm_vjp_float32_wb",
         "cyrt_layer_norm_vjp_float32_columns",
     ]
-    assert launches(lambda: nn.rms_norm_vjp(x, None, x)) == ["cyrt_rms_norm_vjp_float32"]
+    assert launches(lambda: nn.rms_norm_vjp(x, x)) == ["cyrt_rms_norm_vjp_float32"]
 
 
 def test_no_race_in_checking_mode(python):
@@ -475,8 +473,8 @@ def test_no_race_in_checking_mode(python):
             w = cyrt.asarray(rng.normal(size=n).astype(np.float32))
             first = None
             for i in range(40):
-                gx, gw, gb = nn.layer_norm_vjp(x, w, g, bias=w)
-                hx, hw = nn.rms_norm_vjp(x, w, gx, donate=True) if i % 2 else (gx, gw)
+                gx, gw, gb = nn.layer_norm_vjp(g, x, w, w)
+                hx, hw = nn.rms_norm_vjp(gx, x, w, donate=True) if i % 2 else (gx, gw)
                 if i % 2:
                     x = cyrt.asarray(rng.normal(size=(9, n)).astype(np.float32))
                 total = cyrt.sum(hx) + cyrt.sum(gw) + cyrt.sum(gb) + cyrt.sum(hw)
@@ -519,7 +517,7 @@ def test_less_shared_memory(python):
         rng = np.random.default_rng(0)
         x, g = (cyrt.asarray(rng.normal(size=(80, 16_384)).astype(np.float32)) for _ in range(2))
         w = cyrt.ones(16_384)
-        found = nn.layer_norm_vjp(x, w, g, bias=w)
+        found = nn.layer_norm_vjp(g, x, w, w)
         cyrt.commit()
         print(*cyrt.current_encoder().last_plan().names)
         np.testing.assert_allclose(found[2].numpy(), g.numpy().sum(0), rtol=1e-4, atol=1e-4)
@@ -554,22 +552,22 @@ W = cyrt.ones(8)
         (lambda: nn.layer_norm(X, out=cyrt.ones((3, 7))), ValueError, r"\(3, 8\).*\(3, 7\)"),
         (lambda: nn.layer_norm(X, out=cyrt.ones((3, 8), dtype="int32")), TypeError, "int32"),
         (
-            lambda: nn.layer_norm_vjp(X, W, cyrt.ones((8, 3))),
+            lambda: nn.layer_norm_vjp(cyrt.ones((8, 3)), X, W),
             ValueError,
             r"g: .*\(3, 8\).*\(8, 3\)",
         ),
         (
-            lambda: nn.layer_norm_vjp(X, W, cyrt.ones((3, 8), dtype="float16")),
+            lambda: nn.layer_norm_vjp(cyrt.ones((3, 8), dtype="float16"), X, W),
             TypeError,
             "g: expected float32.*float16",
         ),
-        (lambda: nn.layer_norm_vjp(X, W, X, bias=cyrt.ones(9)), ValueError, r"bias: .*\(9,\)"),
+        (lambda: nn.layer_norm_vjp(X, X, W, cyrt.ones(9)), ValueError, r"bias: .*\(9,\)"),
         (
-            lambda: nn.rms_norm_vjp(X, cyrt.ones(9), X),
+            lambda: nn.rms_norm_vjp(X, X, cyrt.ones(9)),
             ValueError,
             r"rms_norm_vjp: weight: .*\(9,\)",
         ),
-        (lambda: nn.rms_norm_vjp(X, W, None), TypeError, "g: expected an Array, got .*NoneType"),
+        (lambda: nn.rms_norm_vjp(None, X, W), TypeError, "g: expected an Array, got .*NoneType"),
     ],
 )
 def test_wrong_arguments(function, error, message):

@@ -63,9 +63,9 @@ def check(rng, name, shape, **options):
     g = numbers(rng, name, *wanted.shape)
     b = cyrt.asarray(g)
     scale = 4 * max(1, np.abs(exact(g)).max(initial=0))
-    found = nn.max_pool_vjp(a, b, **options)
+    found = nn.max_pool_vjp(b, a, **options)
     assert_close(found, greatest_gradient(x, g, **options), name, scale)
-    found = nn.avg_pool_vjp(a, b, **options)
+    found = nn.avg_pool_vjp(b, a, **options)
     assert_close(found, mean_gradient(x, g, **options), name, scale)
 
 
@@ -80,7 +80,7 @@ def test_errors_of_means_do_not_grow_with_the_window(channels, rng):
         np.testing.assert_allclose(found, exact_mean, 2e-6)
     # Each element is in all 100 windows; the gradient is their gradients' mean.
     ones = cyrt.full((1, 100, 100, 1), 0.1)
-    found = nn.avg_pool_vjp(cyrt.zeros((1, 199, 199, 1)), ones, 100, stride=1)
+    found = nn.avg_pool_vjp(ones, cyrt.zeros((1, 199, 199, 1)), 100, stride=1)
     np.testing.assert_allclose(found.numpy()[0, 99, 99], 0.1, 2e-6)
 
 
@@ -139,7 +139,7 @@ def test_no_elements(shape, options, rng):
         )
     g = cyrt.ones(expected, dtype=cyrt.float32)
     for function in nn.max_pool_vjp, nn.avg_pool_vjp:
-        np.testing.assert_array_equal(function(x, g, **options).numpy(), np.zeros(shape))
+        np.testing.assert_array_equal(function(g, x, **options).numpy(), np.zeros(shape))
 
 
 @pytest.mark.parametrize("name", TYPES)
@@ -148,7 +148,7 @@ def test_the_first_of_equal_elements(name, channels):
     x = np.zeros((1, 6, 6, channels), cyrt.dtype(name).numpy)
     x[0, 2:4, 2:4] = 1
     g = np.arange(1, 26, dtype=np.float32).reshape(1, 5, 5, 1).repeat(channels, 3).astype(x.dtype)
-    found = nn.max_pool_vjp(cyrt.asarray(x), cyrt.asarray(g), 2, 1)
+    found = nn.max_pool_vjp(cyrt.asarray(g), cyrt.asarray(x), 2, 1)
     np.testing.assert_array_equal(exact(found), greatest_gradient(x, g, kernel_size=2, stride=1))
 
 
@@ -175,7 +175,7 @@ def test_not_finite(name, channels, rng):
     passed = np.zeros(taps.shape)
     np.put_along_axis(passed, ranks.argmax(-1)[..., None], exact(g)[..., None], -1)
     wanted = of.fold(np.transpose(passed.reshape(shape), back))
-    assert_close(nn.max_pool_vjp(a, cyrt.asarray(g), **options), wanted, name, 4)
+    assert_close(nn.max_pool_vjp(cyrt.asarray(g), a, **options), wanted, name, 4)
 
 
 # Parts of an array (6, 12, 9, 32), and how many copies are made of them.
@@ -196,9 +196,9 @@ def test_strided_views(view, name, rng):
     np.testing.assert_array_equal(exact(nn.max_pool(part, **options)), wanted)
     assert_close(nn.avg_pool(part, **options), mean(x[key], **options), name)
     g = cyrt.asarray(numbers(rng, name, *wanted.shape, 2))[..., 1]
-    found = nn.max_pool_vjp(part, g, **options)
+    found = nn.max_pool_vjp(g, part, **options)
     assert_close(found, greatest_gradient(x[key], g, **options), name, 8)
-    found = nn.avg_pool_vjp(part, g, **options)
+    found = nn.avg_pool_vjp(g, part, **options)
     assert_close(found, mean_gradient(x[key], g, **options), name, 8)
 
 
@@ -216,13 +216,13 @@ def test_adjoint(rng):
     options = {"kernel_size": (3, 4), "stride": (2, 3), "padding": ((2, 1), (0, 1))}
     g = cyrt.asarray(numbers(rng, "float64", *nn.avg_pool(x, **options).shape))
     inner = float(cyrt.sum(nn.avg_pool(v, **options) * g))
-    assert float(cyrt.sum(v * nn.avg_pool_vjp(x, g, **options))) == pytest.approx(inner)
+    assert float(cyrt.sum(v * nn.avg_pool_vjp(g, x, **options))) == pytest.approx(inner)
 
 
 def test_equal_results_run_to_run(rng):
     x = cyrt.asarray(numbers(rng, "float16", 2, 20, 20, 8))
     g = nn.max_pool(x, 5, 1)
-    runs = [(nn.max_pool_vjp(x, g, 5, 1), nn.avg_pool_vjp(x, g, 5, 1)) for _ in range(3)]
+    runs = [(nn.max_pool_vjp(g, x, 5, 1), nn.avg_pool_vjp(g, x, 5, 1)) for _ in range(3)]
     for run in runs[1:]:
         for found, first in zip(run, runs[0], strict=True):
             np.testing.assert_array_equal(found.numpy(), first.numpy())
@@ -266,6 +266,6 @@ def test_wrong_types_and_gradients():
         nn.avg_pool(x, 2.5)
     for function in nn.max_pool_vjp, nn.avg_pool_vjp:
         with pytest.raises(ValueError, match=r"g: expected .* \(2, 3, 4\), got \(2, 4, 4\)"):
-            function(x, cyrt.zeros((2, 4, 4), dtype=cyrt.float32), 2)
+            function(cyrt.zeros((2, 4, 4), dtype=cyrt.float32), x, 2)
         with pytest.raises(TypeError, match="g: expected float32, the type of x, got float16"):
-            function(x, cyrt.zeros((2, 3, 4), dtype=cyrt.float16), 2)
+            function(cyrt.zeros((2, 3, 4), dtype=cyrt.float16), x, 2)

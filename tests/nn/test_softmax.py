@@ -62,10 +62,10 @@ def test_results(name, n, rng):
     y = nn.softmax(a)
     assert_close(y, probabilities(x), name, scale)
     assert_close(nn.log_softmax(a), logarithms(x), name, 10)
-    found = nn.softmax_vjp(y, cyrt.asarray(g))
+    found = nn.softmax_vjp(cyrt.asarray(g), y)
     assert_close(found, softmax_gradient(y, g), name, scale)
     assert_close(nn.cross_entropy(a, t), losses(x, targets), name, 10)
-    found = nn.cross_entropy_vjp(a, t, cyrt.asarray(h))
+    found = nn.cross_entropy_vjp(cyrt.asarray(h), a, t)
     assert_close(found, loss_gradient(x, targets, h), name, 1)
 
 
@@ -77,7 +77,7 @@ def test_numbers_of_rows(shape, rng):
     assert y.shape == shape
     if x.size:
         assert_close(y, probabilities(x), "float32")
-    assert_close(nn.softmax_vjp(y, cyrt.asarray(g)), softmax_gradient(y, g), "float32")
+    assert_close(nn.softmax_vjp(cyrt.asarray(g), y), softmax_gradient(y, g), "float32")
     if shape[-1]:
         targets = rng.integers(0, shape[-1], shape[:-1])
         t = cyrt.asarray(targets)
@@ -85,7 +85,7 @@ def test_numbers_of_rows(shape, rng):
         assert found.shape == shape[:-1]
         if x.size:
             assert_close(found, losses(x, targets), "float32", 10)
-        assert nn.cross_entropy_vjp(a, t, found).shape == shape
+        assert nn.cross_entropy_vjp(found, a, t).shape == shape
 
 
 @pytest.mark.parametrize("shape", [(24, 5, 7), (5, 24, 7), (40,)])
@@ -96,12 +96,12 @@ def test_every_axis(shape, rng):
         y = nn.softmax(a, axis)
         assert_close(y, probabilities(x, axis), "float32")
         assert_close(nn.log_softmax(a, axis), logarithms(x, axis), "float32", 10)
-        assert_close(nn.softmax_vjp(y, d, axis), softmax_gradient(y, g, axis), "float32")
+        assert_close(nn.softmax_vjp(d, y, axis), softmax_gradient(y, g, axis), "float32")
         others = shape[:axis] + shape[axis % len(shape) + 1 :]
         targets, h = rng.integers(0, shape[axis], others), numbers(rng, "float32", *others)
         t = cyrt.asarray(targets)
         assert_close(nn.cross_entropy(a, t, axis), losses(x, targets, axis), "float32", 10)
-        found = nn.cross_entropy_vjp(a, t, cyrt.asarray(h), axis)
+        found = nn.cross_entropy_vjp(cyrt.asarray(h), a, t, axis)
         assert_close(found, loss_gradient(x, targets, h, axis), "float32")
     with pytest.raises(AxisError):
         nn.softmax(a, len(shape))
@@ -116,7 +116,7 @@ def test_layouts(how, n, rng):
     a, d = as_view(x, how), as_view(g, how)
     y = nn.softmax(a)
     assert_close(y, probabilities(x), "float32")
-    assert_close(nn.softmax_vjp(as_view(y.numpy(), how), d), softmax_gradient(y, g), "float32")
+    assert_close(nn.softmax_vjp(d, as_view(y.numpy(), how)), softmax_gradient(y, g), "float32")
     t = cyrt.asarray([0, n - 1, 5])
     assert_close(nn.cross_entropy(a, t), losses(x, t.numpy()), "float32", 10)
     np.testing.assert_array_equal(a.numpy(), x)
@@ -144,7 +144,7 @@ def test_what_is_not_finite(n, rng):
         nn.softmax(a),
         nn.log_softmax(a),
         nn.cross_entropy(a, t)[:, None],
-        nn.cross_entropy_vjp(a, t, cyrt.ones(6)),
+        nn.cross_entropy_vjp(cyrt.ones(6), a, t),
     ):
         lost = np.isnan(exact(found))
         assert lost[[0, 1, 2, 4]].all()
@@ -180,7 +180,7 @@ def test_many_rows_stream(name, rng, batched, setting):
             10,
         ),
         "cross_entropy_vjp": (
-            lambda: nn.cross_entropy_vjp(a, t, g),
+            lambda: nn.cross_entropy_vjp(g, a, t),
             loss_gradient(x[in_range], targets[in_range], h[in_range]),
             in_range,
             1,
@@ -210,10 +210,10 @@ def test_gradients_are_derivatives(n, rng):
     def slope(value):
         return (value(x + step * direction) - value(x - step * direction)) / (2 * step)
 
-    found = nn.softmax_vjp(nn.softmax(cyrt.asarray(x)), cyrt.asarray(g))
+    found = nn.softmax_vjp(cyrt.asarray(g), nn.softmax(cyrt.asarray(x)))
     expected = slope(lambda each: (nn.softmax(cyrt.asarray(each)).numpy() * g).sum())
     np.testing.assert_allclose((exact(found) * direction).sum(), expected, rtol=1e-5, atol=1e-6)
-    found = nn.cross_entropy_vjp(cyrt.asarray(x), t, cyrt.asarray(h))
+    found = nn.cross_entropy_vjp(cyrt.asarray(h), cyrt.asarray(x), t)
     expected = slope(lambda each: (nn.cross_entropy(cyrt.asarray(each), t).numpy() * h).sum())
     np.testing.assert_allclose((exact(found) * direction).sum(), expected, rtol=1e-5, atol=1e-6)
 
@@ -254,7 +254,7 @@ def test_targets_out_of_range_give_nan(n, rng, setting):
     t = cyrt.asarray([0, n, -1, n - 1])
     lost = [False, True, True, False]
     np.testing.assert_array_equal(np.isnan(nn.cross_entropy(a, t).numpy()), lost)
-    found = np.isnan(nn.cross_entropy_vjp(a, t, cyrt.ones(4)).numpy())
+    found = np.isnan(nn.cross_entropy_vjp(cyrt.ones(4), a, t).numpy())
     np.testing.assert_array_equal(found.all(1), lost)
     np.testing.assert_array_equal(found.any(1), lost)
 
@@ -266,7 +266,7 @@ def test_checking_mode_checks_targets(setting):
         with pytest.raises(IndexError, match=rf"targets: {bad} .* axis 1 with size 5"):
             nn.cross_entropy(x, cyrt.asarray([0, bad]))
         with pytest.raises(IndexError, match=rf"targets: {bad} .* axis 0 with size 5"):
-            nn.cross_entropy_vjp(x.T, cyrt.asarray([0, bad]), cyrt.ones(2), 0)
+            nn.cross_entropy_vjp(cyrt.ones(2), x.T, cyrt.asarray([0, bad]), 0)
 
 
 @pytest.mark.parametrize("n", [96, 97, 17_000])
@@ -289,7 +289,7 @@ def test_few_long_rows_and_many_give_the_same(rng):
         )
     y = nn.softmax(x)
     np.testing.assert_allclose(
-        nn.softmax_vjp(y[:2], g[:2]).numpy(), nn.softmax_vjp(y, g).numpy()[:2], rtol=2e-5, atol=1e-9
+        nn.softmax_vjp(g[:2], y[:2]).numpy(), nn.softmax_vjp(g, y).numpy()[:2], rtol=2e-5, atol=1e-9
     )
 
 
@@ -325,7 +325,7 @@ def test_no_race_in_checking_mode(python):
             for _ in range(40):
                 loss = nn.cross_entropy(x, t)
                 y = nn.softmax(x)
-                x = x - nn.cross_entropy_vjp(x, t, cyrt.ones_like(loss)) - nn.softmax_vjp(y, x)
+                x = x - nn.cross_entropy_vjp(cyrt.ones_like(loss), x, t) - nn.softmax_vjp(x, y)
                 nn.softmax(y, out=y)
             assert np.isfinite(cyrt.sum(x + y).item())
         print("done")
@@ -354,9 +354,9 @@ T = cyrt.zeros(3, dtype="int64")
         (lambda: nn.softmax(X, "last"), TypeError, "axis: expected an int, got str"),
         (lambda: nn.softmax(X, out=cyrt.ones((8, 3))), ValueError, r"\(3, 8\).*\(8, 3\)"),
         (lambda: nn.log_softmax(X, out=cyrt.ones((3, 8), dtype="int8")), TypeError, "int8"),
-        (lambda: nn.softmax_vjp(X, cyrt.ones((3, 7))), ValueError, r"g: .*\(3, 8\).*y.*\(3, 7\)"),
+        (lambda: nn.softmax_vjp(cyrt.ones((3, 7)), X), ValueError, r"g: .*\(3, 8\).*y.*\(3, 7\)"),
         (
-            lambda: nn.softmax_vjp(X, cyrt.ones((3, 8), dtype="float16")),
+            lambda: nn.softmax_vjp(cyrt.ones((3, 8), dtype="float16"), X),
             TypeError,
             "g: expected float32, the type of y, got float16",
         ),
@@ -378,12 +378,12 @@ T = cyrt.zeros(3, dtype="int64")
             "cross_entropy.*int64",
         ),
         (
-            lambda: nn.cross_entropy_vjp(X, T, cyrt.ones(4)),
+            lambda: nn.cross_entropy_vjp(cyrt.ones(4), X, T),
             ValueError,
             r"g: expected shape \(3,\).*\(4,\)",
         ),
         (
-            lambda: nn.cross_entropy_vjp(X, T, cyrt.ones(3, dtype="float64")),
+            lambda: nn.cross_entropy_vjp(cyrt.ones(3, dtype="float64"), X, T),
             TypeError,
             "g: expected float32.*float64",
         ),

@@ -31,7 +31,7 @@ class Windows:
     """All windows over the spatial dimensions of arrays (N, *spatial, C)."""
 
     def __init__(
-        self, shape, kernel, stride=1, padding=0, kernel_dilation=1, input_dilation=1, flip=False
+        self, shape, kernel, stride=1, padding=0, dilation=1, input_dilation=1, flip=False
     ):
         self.shape, self.ndim = shape, len(kernel)
         self.index = [
@@ -41,7 +41,7 @@ class Windows:
                 kernel,
                 numbers_for(stride, self.ndim),
                 pairs_for(padding, self.ndim),
-                numbers_for(kernel_dilation, self.ndim),
+                numbers_for(dilation, self.ndim),
                 numbers_for(input_dilation, self.ndim),
                 strict=True,
             )

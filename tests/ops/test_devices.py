@@ -89,7 +89,7 @@ def test_arrays_of_two_devices(python):
             ("normal: loc", lambda: cyrt.random.normal(y, device=0)),
             ("bernoulli: p", lambda: cyrt.random.bernoulli(y, device=0)),
             ("choice: p", lambda: cyrt.random.choice(x[0], p=y[0])),
-            ("gelu_vjp: g", lambda: cyrt.nn.gelu_vjp(x, y)),
+            ("gelu_vjp: x", lambda: cyrt.nn.gelu_vjp(x, y)),
             ("swiglu: up", lambda: cyrt.nn.swiglu(x, y)),
         ]
         for name, call in CALLS:

@@ -181,7 +181,7 @@ def _cyrt_function(case: Case, operation: str) -> Callable[[Inputs], Any]:
         return lambda a: nn.conv2d(a["x"], a["w"], stride, padding, groups=groups)
     if operation == "input_vjp":
         return lambda a: nn.conv_input_vjp(
-            a["g"], a["w"], shapes["x"], stride, padding, groups=groups
+            a["g"], shapes["x"], a["w"], stride, padding, groups=groups
         )
     return lambda a: nn.conv_weight_vjp(a["g"], a["x"], shapes["w"], stride, padding, groups=groups)
 

@@ -50,14 +50,14 @@ MOVED = {
 def _cyrt_function(name: str) -> Callable[[Inputs], Any]:
     return {
         "layer_norm": lambda a: nn.layer_norm(a["x"], a["w"], a["b"], EPS),
-        "layer_norm_vjp": lambda a: nn.layer_norm_vjp(a["x"], a["w"], a["g"], EPS, a["b"]),
+        "layer_norm_vjp": lambda a: nn.layer_norm_vjp(a["g"], a["x"], a["w"], a["b"], EPS),
         "rms_norm": lambda a: nn.rms_norm(a["x"], a["w"], EPS),
-        "rms_norm_vjp": lambda a: nn.rms_norm_vjp(a["x"], a["w"], a["g"], EPS),
+        "rms_norm_vjp": lambda a: nn.rms_norm_vjp(a["g"], a["x"], a["w"], EPS),
         "softmax": lambda a: nn.softmax(a["x"]),
-        "softmax_vjp": lambda a: nn.softmax_vjp(a["y"], a["g"]),
+        "softmax_vjp": lambda a: nn.softmax_vjp(a["g"], a["y"]),
         "cross_entropy": lambda a: nn.cross_entropy(a["x"], a["t"]),
-        "cross_entropy_vjp": lambda a: nn.cross_entropy_vjp(a["x"], a["t"], a["h"]),
-        "swiglu_vjp": lambda a: nn.swiglu_vjp(a["x"], a["y"], a["g"])[0],
+        "cross_entropy_vjp": lambda a: nn.cross_entropy_vjp(a["h"], a["x"], a["t"]),
+        "swiglu_vjp": lambda a: nn.swiglu_vjp(a["g"], a["x"], a["y"])[0],
     }[name]
 
 

@@ -234,7 +234,7 @@ class _Namespace:
 
 def _layer(x: Any, w: Any, other: Any, gated: bool) -> Any:
     if gated:
-        return cyrt.nn.linear(x, w, activation="swiglu", norm=(other, EPS))
+        return cyrt.nn.linear(x, w, activation="swiglu", rms_norm=(other, EPS))
     return cyrt.nn.linear(x, w, residual=other)
 
 

@@ -119,16 +119,16 @@ BINARY: dict[str, dict[str, str]] = {
     "bitwise_left_shift": {"iu": "left_shift(a, b)"},
     "bitwise_right_shift": {"iu": "right_shift(a, b)"},
 }
-# Activation functions of real types: a is the input, b of a `_vjp` the gradient of the result. They
-# are in a module of their own, so that arithmetic loads fast.
+# Activation functions of real types: of a `_vjp`, a is the gradient of the result
+# and b the input. They are in a module of their own, so that arithmetic loads fast.
 ACTIVATIONS: dict[str, str] = {
     **{name: f"{name}(a)" for name in ("relu", "gelu", "gelu_tanh", "silu", "softplus")},
-    "relu_vjp": "weighted(b, relu_slope(a))",
+    "relu_vjp": "weighted(a, relu_slope(b))",
     **{
-        f"{name}_vjp": f"{name}_slope(a) * b"
+        f"{name}_vjp": f"{name}_slope(b) * a"
         for name in ("gelu", "gelu_tanh", "silu", "sigmoid", "tanh")
     },
-    "softplus_vjp": "sigmoid(a) * b",
+    "softplus_vjp": "sigmoid(b) * a",
     "swiglu": "silu(a) * b",
 }
 TO_BOOL = frozenset(

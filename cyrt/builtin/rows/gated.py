@@ -11,7 +11,7 @@ TEMPLATES = ("gated",)
 TYPES = ("float16", "bfloat16", "float32", "float64")
 # The types in the wheel.
 PREBUILT = frozenset({"float16", "bfloat16", "float32"})
-EXPRESSION = "silu_slope(a) * b * c, silu(a) * c"
+EXPRESSION = "silu_slope(gate) * up * g, silu(gate) * g"
 
 
 def rows() -> Iterator[Row]:

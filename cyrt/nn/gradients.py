@@ -1,0 +1,124 @@
+"""Gradients of reductions by exponentials, as operations that exist."""
+
+from __future__ import annotations
+
+import math
+
+from cyrt.ndarray import Array
+from cyrt.nn.softmax import softmax
+from cyrt.ops.arguments import axes_of, axis_of, check_array, check_flags
+from cyrt.ops.copy import check_device
+from cyrt.ops.functions import exp
+from cyrt.ops.reduce import sum as _sum
+from cyrt.ops.shapes import permute_dims, reshape
+
+
+def log_softmax_vjp(g: Array, y: Array, axis: int = -1) -> Array:
+    """Compute the gradient of :func:`log_softmax` from that of its result.
+
+    Parameters
+    ----------
+    g : Array
+        The gradient of log_softmax's result, of y's type and shape.
+    y : Array
+        The result of log_softmax.
+    axis : int
+
+    Returns
+    -------
+    Array
+        ``g - exp(y) * sum(g)``, of y's shape and type, computed in float32 or, of float64, in
+        float64. NaN along the axis where y is NaN.
+
+    Raises
+    ------
+    TypeError, ValueError, numpy.exceptions.AxisError
+        As by :func:`log_softmax`; or g differs from y in type or shape.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> y = cyrt.nn.log_softmax(cyrt.asarray([1.0, 1.0]))
+    >>> cyrt.nn.log_softmax_vjp(cyrt.asarray([1.0, 0.0]), y)
+    Array([ 0.5, -0.5], dtype=float32)
+    """
+    name = "log_softmax_vjp"
+    _check_floating(name, "y", y)
+    if y.ndim == 0:
+        raise ValueError(f"{name}: y: expected at least one dimension, got shape ()")
+    along = axis_of(axis, y.ndim)
+    _check_gradient(name, g, y.shape, y, "y")
+    wide = "float64" if y.dtype.name == "float64" else "float32"
+    slope = g.astype(wide)
+    found = slope - exp(y.astype(wide)) * _sum(slope, axis=along, keepdims=True)
+    return found.astype(y.dtype)
+
+
+def logsumexp_vjp(
+    g: Array, x: Array, axis: int | tuple[int, ...] | None = None, *, keepdims: bool = False
+) -> Array:
+    """Compute the gradient of :func:`logsumexp`'s input from that of its result.
+
+    Parameters
+    ----------
+    g : Array
+        The gradient of the result, of its shape and x's type.
+    x : Array
+        The input, of a real floating-point type.
+    axis : int or tuple of int, optional
+    keepdims : bool
+
+    Returns
+    -------
+    Array
+        ``g * softmax(x)`` over the axes, of x's shape and type. As of :func:`softmax`, NaN over the
+        axes where an element is NaN or infinity, or all are -infinity.
+
+    Raises
+    ------
+    TypeError, ValueError, numpy.exceptions.AxisError
+        As by :func:`logsumexp`; or x has no floating-point type, or g another shape than the result
+        or another type than x.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.nn.logsumexp_vjp(cyrt.asarray(3.0), cyrt.asarray([1.0, 1.0, 1.0]))
+    Array([1., 1., 1.], dtype=float32)
+    """
+    name = "logsumexp_vjp"
+    _check_floating(name, "x", x)
+    check_flags(name, keepdims=keepdims)
+    axes = axes_of(axis, x.ndim)
+    kept = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
+    others = [i for i in range(x.ndim) if i not in axes]
+    shape = kept if keepdims else tuple(x.shape[i] for i in others)
+    _check_gradient(name, g, shape, x, "x")
+    # The axes in one, which is the last.
+    order = [*others, *axes]
+    rows = permute_dims(x, order)
+    count = math.prod(x.shape[i] for i in axes)
+    weights = softmax(reshape(rows, (*(x.shape[i] for i in others), count)))
+    back = sorted(range(x.ndim), key=order.__getitem__)
+    return permute_dims(reshape(weights, rows.shape), back) * reshape(g, kept)
+
+
+def _check_floating(name: str, argument: str, x: Array) -> None:
+    check_array(x, f"{name}: {argument}")
+    if x.dtype.kind != "f":
+        raise TypeError(f"{name}: {argument}: expected a real floating-point type, got {x.dtype}")
+
+
+def _check_gradient(
+    name: str, g: Array, shape: tuple[int, ...], like: Array, argument: str
+) -> None:
+    """Check the gradient of a result of that shape, and of the type of an argument."""
+    check_array(g, f"{name}: g")
+    if g.dtype != like.dtype:
+        raise TypeError(f"{name}: g: expected {like.dtype}, the type of {argument}, got {g.dtype}")
+    if g.shape != shape:
+        raise ValueError(f"{name}: g: expected shape {shape}, that of the result, got {g.shape}")
+    check_device(g, like, name, "g")
+
+
+__all__ = ["log_softmax_vjp", "logsumexp_vjp"]

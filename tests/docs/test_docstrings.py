@@ -1,0 +1,77 @@
+"""The examples in the docstrings of public functions run, and what docstrings name."""
+
+from __future__ import annotations
+
+import doctest
+import io
+import re
+
+import pytest
+
+import cyrt
+
+
+def _examples():
+    """Parse the examples of every public function and class."""
+    parser = doctest.DocTestParser()
+    found = {}
+    for module in (cyrt, cyrt.nn, cyrt.random, cyrt.kernels):
+        for name in module.__all__:
+            value = getattr(module, name)
+            doc = getattr(value, "__doc__", None)
+            own = getattr(value, "__module__", "").partition(".")[0] != "numpy"
+            if own and callable(value) and isinstance(doc, str) and ">>>" in doc:
+                name = name if module is cyrt else f"{module.__name__}.{name}"
+                found[name] = parser.get_doctest(doc, {"cyrt": cyrt}, name, None, None)
+    return found
+
+
+_EXAMPLES = _examples()
+
+
+def test_most_used_functions_have_examples():
+    most_used = {
+        "arange",
+        "argmax",
+        "asarray",
+        "astype",
+        "clip",
+        "concat",
+        "cumulative_sum",
+        "empty",
+        "full",
+        "matmul",
+        "max",
+        "mean",
+        "ones",
+        "reshape",
+        "sort",
+        "stack",
+        "sum",
+        "take",
+        "where",
+        "zeros",
+    }
+    assert most_used <= _EXAMPLES.keys()
+
+
+def test_random_functions_have_examples():
+    lacking = {f"cyrt.random.{name}" for name in cyrt.random.__all__} - _EXAMPLES.keys()
+    assert not lacking
+
+
+def test_operations_of_neural_networks_name_their_source():
+    """A paper or a library; or the function of which they are another form or a gradient."""
+    source = re.compile(r"arXiv:|ICML \d|NIPS \d|PyTorch's|MLX's|:func:`(\w+)`")
+    for name in set(cyrt.nn.__all__) - set(cyrt.__all__):
+        found = source.search(getattr(cyrt.nn, name).__doc__)
+        assert found, name
+        assert found[1] is None or found[1] in cyrt.nn.__all__, name
+
+
+@pytest.mark.parametrize("name", sorted(_EXAMPLES))
+def test_example(name):
+    report = io.StringIO()
+    results = doctest.DocTestRunner().run(_EXAMPLES[name], out=report.write)
+    assert results.attempted
+    assert not results.failed, report.getvalue()
