@@ -97,7 +97,8 @@ def _numpy(name: str) -> np.dtype:
         return np.dtype(name)
     import ml_dtypes
 
-    return np.dtype(ml_dtypes.bfloat16)
+    found: np.dtype = np.dtype(ml_dtypes.bfloat16)
+    return found
 
 
 def _all() -> tuple[DType, ...]:
@@ -149,7 +150,7 @@ def dtype(name: Any) -> DType:
     if found is None and isinstance(name, type):
         found = _PYTHON.get(name)
     if found is None and name is not None:
-        found = _BY_NAME.get(_numpy_name(name))
+        found = _BY_NAME.get(_numpy_name(name) or "")
     if found is None:
         hint = ". A shape is one argument, such as (3, 4)" if isinstance(name, int) else ""
         raise TypeError(f"{name!r} is no element type; there are {', '.join(_BY_NAME)}{hint}")

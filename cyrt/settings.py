@@ -198,7 +198,5 @@ def warn_of_unknown_names() -> None:
 
 def cache_dir() -> str:
     """The folder for compiled kernels: ``CYRT_CACHE_DIR`` or the user's cache folder."""
-    folder = get("CYRT_CACHE_DIR")
-    if folder is None:
-        folder = platformdirs.user_cache_dir("cyrt", appauthor=False)
-    return folder
+    folder: str | None = get("CYRT_CACHE_DIR")
+    return platformdirs.user_cache_dir("cyrt", appauthor=False) if folder is None else folder

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import subprocess
+import sys
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 
@@ -63,6 +66,25 @@ def test_a_mistyped_variable(python):
 def test_a_shape_of_two_arguments(make):
     with pytest.raises(TypeError, match=r"A shape is one argument, such as \(3, 4\)"):
         make(3, 4)
+
+
+def test_type_checkers_see_public_names(tmp_path):
+    file = tmp_path / "program.py"
+    file.write_text(
+        f"from cyrt import {', '.join(cyrt.__all__)}\n"
+        f"from cyrt.nn import {', '.join(cyrt.nn.__all__)}\n"
+        "import cyrt\n"
+        "x: cyrt.Array = cyrt.exp(cyrt.array([1.0])) == 1\n"
+        "near: cyrt.Array = cyrt.allclose(x, x)\n"
+    )
+    cache = Path(__file__).resolve().parent.parent / ".mypy_cache" / "installed"
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "mypy", "--strict", "--cache-dir", cache, file],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == "Success: no issues found in 1 source file\n", done.stdout
 
 
 def test_dir_lists_public_names_only():

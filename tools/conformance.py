@@ -22,6 +22,7 @@ import tempfile
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 EXPECTED = Path(__file__).with_name("conformance.txt")
 EXTENSIONS = ("linalg", "fft")
@@ -41,7 +42,7 @@ def read_expected(text: str) -> dict[str, str]:
     return found
 
 
-def outcomes(report: dict) -> dict[str, str]:
+def outcomes(report: dict[str, Any]) -> dict[str, str]:
     """The outcome of each test; an expected failure that passes counts as passed."""
     return {
         each["nodeid"]: {"xpassed": "passed"}.get(each["outcome"], each["outcome"])
@@ -55,16 +56,16 @@ def rate(found: dict[str, str]) -> float:
     return 100 * counts["passed"] / max(1, sum(counts[each] for each in COUNTED))
 
 
-def first_line(test: dict) -> str:
+def first_line(test: dict[str, Any]) -> str:
     """The error of a test that failed."""
     for phase in ("setup", "call", "teardown"):
-        message = test.get(phase, {}).get("crash", {}).get("message", "")
+        message: str = test.get(phase, {}).get("crash", {}).get("message", "")
         if message:
             return message.splitlines()[0][:160]
     return ""
 
 
-def run(folder: Path, expected: dict[str, str], options: argparse.Namespace) -> dict:
+def run(folder: Path, expected: dict[str, str], options: argparse.Namespace) -> Any:
     """Run pytest in the suite's folder and return its report; nothing is written there."""
     with tempfile.TemporaryDirectory() as place:
         report, known = Path(place, "report.json"), Path(place, "expected.txt")

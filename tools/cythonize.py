@@ -49,7 +49,7 @@ def main() -> None:
         for module in sys.argv[2:]
     ]
     extensions.append(Extension(f"cyrt.{SHARED}", [f"cyrt/{SHARED}.c"]))
-    translated = cythonize(
+    translated = cythonize(  # type: ignore[no-untyped-call]  # its stub has no types
         extensions,
         build_dir=str(folder / "translated"),
         include_path=["."],

@@ -9,9 +9,9 @@ from pathlib import Path
 
 def attributes(header: str) -> dict[str, int]:
     """Map each name (without the common prefix) to its value, in the header's order."""
-    body = re.search(r"typedef enum CUdevice_attribute_enum \{(.*?)\}", header, re.DOTALL)
-    found = {}
-    for name, value in re.findall(r"CU_DEVICE_ATTRIBUTE_(\w+)\s*=\s*(\w+)", body[1]):
+    (body,) = re.findall(r"typedef enum CUdevice_attribute_enum \{(.*?)\}", header, re.DOTALL)
+    found: dict[str, int] = {}
+    for name, value in re.findall(r"CU_DEVICE_ATTRIBUTE_(\w+)\s*=\s*(\w+)", body):
         found[name] = (
             int(value) if value.isdigit() else found[value.removeprefix("CU_DEVICE_ATTRIBUTE_")]
         )
@@ -21,7 +21,7 @@ def attributes(header: str) -> dict[str, int]:
 
 def main(folder: str, target: str) -> None:
     header = Path(folder, "cuda.h").read_text()
-    version = re.search(r"#define CUDA_VERSION (\d+)", header)[1]
+    (version,) = re.findall(r"#define CUDA_VERSION (\d+)", header)
     lines = [
         f'"""CUdevice_attribute of cuda.h {version}: name to value."""\n\n',
         "DEVICE_ATTRIBUTES = {\n",

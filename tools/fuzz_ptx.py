@@ -32,7 +32,7 @@ PATIENCE = 30  # seconds for one text
 KIND = re.compile(r"[\w/.]+:\d+:\d+: runtime error|SUMMARY: \w+: [^\n(]+")
 
 
-def cuda_include():
+def cuda_include() -> Path:
     for entry in map(Path, [*sys.path, "/usr/local/cuda"]):
         for folder in (entry / "nvidia" / "cu13" / "include", entry / "include"):
             if (folder / "cuda.h").exists() and "linux" not in str(folder):
@@ -40,7 +40,7 @@ def cuda_include():
     sys.exit("cuda.h is not found: pip install nvidia-cuda-runtime")
 
 
-def build():
+def build() -> Path:
     """Build the program; an object older than one of its sources is compiled again."""
     BUILD.mkdir(parents=True, exist_ok=True)
     flags = [
@@ -56,7 +56,7 @@ def build():
         f"-isystem{cuda_include()}",
         "-pthread",
     ]
-    isas = {"base": [], "v3": ["-march=x86-64-v3"]}
+    isas: dict[str, list[str]] = {"base": [], "v3": ["-march=x86-64-v3"]}
     jobs = []
     for source in [*sorted(EMULATOR.glob("*/*.cpp")), ROOT / "tools" / "fuzz_ptx.cpp"]:
         handlers = source.name.startswith("handlers_")
@@ -66,7 +66,7 @@ def build():
             jobs.append((source, output, [*flags, *options, *name]))
     compiler = os.environ.get("CXX", "c++").split()
 
-    def compile_one(job):
+    def compile_one(job: tuple[Path, Path, list[str]]) -> None:
         source, output, options = job
         made_of = output.with_suffix(".d")
         if output.exists() and made_of.exists():
@@ -100,18 +100,18 @@ def build():
 class Program:
     """The device in a separate process, which ends at the first error."""
 
-    def __init__(self, command):
+    def __init__(self, command: list[Path]) -> None:
         self.command = command
-        self.process = None
+        self.process: subprocess.Popen[bytes] | None = None
 
-    def start(self):
+    def start(self) -> subprocess.Popen[bytes]:
         environment = {
             **os.environ,
             "CYRT_EMULATED_MEMORY": "64M",
             "ASAN_OPTIONS": "allocator_may_return_null=1:detect_leaks=0",
             "UBSAN_OPTIONS": "print_stacktrace=1",
         }
-        self.process = subprocess.Popen(
+        return subprocess.Popen(
             self.command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -119,30 +119,33 @@ class Program:
             env=environment,
         )
 
-    def run(self, text):
+    def run(self, text: str) -> str | None:
         """The process's answer, or None if the process ended or did not answer."""
         if self.process is None:
-            self.start()
+            self.process = self.start()
+        process = self.process
+        assert process.stdin is not None
+        assert process.stdout is not None
         data = text.encode("latin-1").replace(b"\0", b" ")
         try:
-            self.process.stdin.write(struct.pack("=I", len(data)) + data)
-            self.process.stdin.flush()
+            process.stdin.write(struct.pack("=I", len(data)) + data)
+            process.stdin.flush()
         except BrokenPipeError:
             pass
         selector = selectors.DefaultSelector()
-        selector.register(self.process.stdout, selectors.EVENT_READ)
-        answer = self.process.stdout.readline() if selector.select(PATIENCE) else b""
+        selector.register(process.stdout, selectors.EVENT_READ)
+        answer = process.stdout.readline() if selector.select(PATIENCE) else b""
         selector.close()
         if answer.endswith(b"\n"):
             return answer.decode().strip().rpartition("\n")[2]
-        self.process.kill()
-        self.process.wait()
+        process.kill()
+        process.wait()
         self.process = None
         return None
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("files", nargs="*", type=Path, help="PTX to mutate")
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=0)
@@ -163,8 +166,8 @@ def main():
         if answer is not None:
             continue
         report = (BUILD / "stderr").read_text("latin-1")
-        kind = KIND.search(report)
-        kind = kind.group() if kind else "no report"
+        match = KIND.search(report)
+        kind = match.group() if match else "no report"
         known.add(kind)
         if len(known) == found:
             continue

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
+from random import Random
 
 LONGEST = 60_000  # characters of a seed: a catalogue's module is reduced to some of its kernels
 
@@ -199,7 +201,7 @@ DIRECTIVES = [
 ]
 
 
-def own_seeds():
+def own_seeds() -> list[str]:
     """Small modules that together use every kind of instruction."""
     kernels = [
         ENTRY.format(number=number, code=code, directive=DIRECTIVES[number % 3])
@@ -208,7 +210,7 @@ def own_seeds():
     return [HEAD + DECLARED + kernel for kernel in kernels]
 
 
-def cut(text, chance):
+def cut(text: str, chance: Random) -> str:
     """Reduce a long module to the text before its kernels and some of the kernels."""
     parts = re.split(r"(?=^\.visible \.entry)", text, flags=re.MULTILINE)
     kernels = [part for part in parts[1:] if len(part) < LONGEST]
@@ -418,7 +420,7 @@ LINES = [
 ]
 
 
-def replace_one(chance, text, pattern, choices):
+def replace_one(chance: Random, text: str, pattern: str, choices: Sequence[object]) -> str:
     found = list(re.finditer(pattern, text))
     if not found:
         return text
@@ -426,15 +428,15 @@ def replace_one(chance, text, pattern, choices):
     return text[: match.start()] + str(chance.choice(choices)) + text[match.end() :]
 
 
-def in_one_line(chance, text, change):
+def in_one_line(chance: Random, text: str, change: Callable[[str], str]) -> str:
     lines = text.split("\n")
     at = chance.randrange(len(lines))
     lines[at] = change(lines[at])
     return "\n".join(lines)
 
 
-def mutate_operands(chance, text):
-    def change(line):
+def mutate_operands(chance: Random, text: str) -> str:
+    def change(line: str) -> str:
         head, space, rest = line.rstrip(";").partition(" ")
         operands = rest.split(", ")
         at, other = chance.randrange(len(operands)), chance.randrange(len(operands))
@@ -454,7 +456,7 @@ def mutate_operands(chance, text):
     return in_one_line(chance, text, change)
 
 
-def mutate_lines(chance, text):
+def mutate_lines(chance: Random, text: str) -> str:
     lines = text.split("\n")
     at, other = chance.randrange(len(lines)), chance.randrange(len(lines))
     what = chance.randrange(4)
@@ -469,7 +471,7 @@ def mutate_lines(chance, text):
     return "\n".join(lines)
 
 
-def mutate_bytes(chance, text):
+def mutate_bytes(chance: Random, text: str) -> str:
     at = chance.randrange(len(text) + 1)
     what = chance.randrange(4)
     if what == 0:
@@ -487,7 +489,7 @@ def mutate_bytes(chance, text):
     )
 
 
-MUTATIONS = [
+MUTATIONS: list[tuple[int, Callable[[Random, str], str]]] = [
     (6, mutate_operands),
     (3, mutate_lines),
     (1, mutate_bytes),
@@ -512,7 +514,7 @@ MUTATIONS = [
 ]
 
 
-def mutate(chance, text):
+def mutate(chance: Random, text: str) -> str:
     """The text with a few changes."""
     kinds = [kind for _, kind in MUTATIONS]
     weights = [weight for weight, _ in MUTATIONS]

@@ -83,7 +83,7 @@ def run_build(*command: object) -> None:
         env={**os.environ, "PATH": f"{PYTHON.parent}{os.pathsep}{os.environ['PATH']}"},
     )
     lines = []
-    for line in process.stdout:
+    for line in process.stdout or ():
         lines.append(line)
         step = re.search(r"\[\d+/\d+\] \w+ .*|\d+ of \d+ modules compiled", line)
         now = time.monotonic()

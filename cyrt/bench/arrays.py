@@ -12,13 +12,13 @@ class ArrayChain(Program):
     """``x = x + b``, a new array each time; committed every 100 operations."""
 
     def __init__(self) -> None:
-        self.x: cyrt.Array | None = cyrt.zeros(N)
+        self.x = cyrt.zeros(N)
         self.ones = cyrt.ones(N)
         self.count = 0
 
     def work(self) -> int:
         x, b = self.x, self.ones
-        self.x = None  # there is no other reference
+        del self.x  # there is no other reference
         for _ in range(CHAINS):
             for _ in range(CHAIN):
                 x = x + b
@@ -55,7 +55,7 @@ class NumberChain(ArrayChain):
 
     def work(self) -> int:
         x = self.x
-        self.x = None
+        del self.x
         for _ in range(CHAINS):
             for _ in range(CHAIN):
                 x = x + 1.0
@@ -70,7 +70,7 @@ class SyncedArrays(ArrayChain):
 
     def work(self) -> int:
         x, b = self.x, self.ones
-        self.x = None
+        del self.x
         for _ in range(6):
             x = x + b
         self.x = x

@@ -29,7 +29,8 @@ from cyrt.bench.row import Row
 
 def _uncommitted() -> int:
     """The number of operations that can be recorded before a batch is committed by a limit."""
-    return min(CHAIN, (settings.get("CYRT_MAX_OPS_PER_GRAPH") + 1) // 2)
+    most: int = settings.get("CYRT_MAX_OPS_PER_GRAPH")
+    return min(CHAIN, (most + 1) // 2)
 
 
 def _record(bench: Bench) -> Iterator[Row]:
@@ -125,7 +126,7 @@ def _loop(bench: Bench) -> Iterator[Row]:
             "loop",
             "1,009 operations a round, never synchronised",
             program,
-            burst.host / 1e6,
+            (burst.host or 0.0) / 1e6,
             (time.perf_counter() - begin) / count,
             before,
             "host: of rounds by themselves",

@@ -63,13 +63,13 @@ class Sums(Program):
         self.count = count
         self.done = 0
         self.x = cyrt.zeros((SIDE - 2, SIDE - 2))
-        self.b = self.operand()
+        self.other = self.operand()
 
     def operand(self) -> cyrt.Array:
         return cyrt.ones((SIDE - 2, SIDE - 2))
 
     def work(self) -> int:
-        x, b = self.x, self.b
+        x, b = self.x, self.other
         for _ in range(self.count):
             x = x + b
         self.x = x

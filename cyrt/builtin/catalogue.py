@@ -21,7 +21,7 @@ FAMILIES = {
 }
 _TEMPLATES = {template: name for name, each in FAMILIES.items() for template in each.TEMPLATES}
 
-ROWS = tuple(row for each in FAMILIES.values() for row in each.rows())
+ROWS: tuple[Row, ...] = tuple(row for each in FAMILIES.values() for row in each.rows())
 OPS = tuple(dict.fromkeys(row.op for row in ROWS))
 _BY_KEY = {(row.op, row.dtype): row for row in ROWS}
 _FAMILY_OF = {row.op: _TEMPLATES[row.template] for row in ROWS}

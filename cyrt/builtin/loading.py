@@ -14,6 +14,7 @@ from pathlib import Path
 
 from cyrt import jit
 from cyrt.builtin import catalogue
+from cyrt.builtin.row import Row
 from cyrt.driver.errors import CompileError
 from cyrt.runtime.device import Device
 from cyrt.runtime.module import LoadedFunction, LoadedModule, loading
@@ -54,7 +55,7 @@ def _prebuilt(path: Path, origin: str, device: Device) -> _Loaded:
     return LoadedModule(path.read_bytes(), device), origin
 
 
-def compile_rows(rows: Sequence[catalogue.Row], device: Device) -> _Loaded:
+def compile_rows(rows: Sequence[Row], device: Device) -> _Loaded:
     """Compile rows for a device in one module; return the code and its origin."""
     arch = jit.compiler.architecture(device.compute_capability, device.emulated)
     image = jit.compiler.compile(
@@ -76,7 +77,7 @@ def _load_once(key: tuple[int, int, str], load: Callable[[], _Loaded]) -> _Loade
     return _modules[key]
 
 
-def load(row: catalogue.Row, ordinal: int, epoch: int) -> tuple[list[LoadedFunction], str]:
+def load(row: Row, ordinal: int, epoch: int) -> tuple[list[LoadedFunction], str]:
     """Return the kernels of a row on a device, one per variant, and their origin.
 
     Parameters

@@ -62,11 +62,11 @@ def main(arguments: list[str] | None = None) -> int:
         command, options = _parse(arguments)
         _check_settings()
         if options.command == "graph":  # the script's output and its errors are its own
-            status = command.run(options)
+            status: int = command.run(options)
             flush_script_output()
             return status
         with checked_output():
-            return command.run(options)
+            return int(command.run(options))
     except OutputLost as lost:
         report_lost_output(lost)
         return 1

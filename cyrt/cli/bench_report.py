@@ -29,7 +29,7 @@ class Report:
         """The host time of a C loop of ``cuLaunchKernel`` divided by the row's."""
         for floor in self.rows:
             if floor.kind == "floor" and floor.name == "C loop":
-                if floor is row or not row.host or row.kind == "other":
+                if floor is row or not row.host or not floor.host or row.kind == "other":
                     return None
                 return floor.host / row.host
         return None

@@ -35,7 +35,7 @@ def _dotted(version: int) -> str:
 def _find(name: str) -> str | None:
     """The path of a library, or None. Pathfinder also loads the library."""
     try:
-        return pathfinder.load_nvidia_dynamic_lib(name).abs_path
+        return str(pathfinder.load_nvidia_dynamic_lib(name).abs_path)
     except pathfinder.DynamicLibNotFoundError:
         return None
 

@@ -65,7 +65,10 @@ def report_lost_output(lost: OutputLost) -> None:
     cause = lost.__cause__
     # A reader that has closed its end of a pipe needs no message.
     if not isinstance(cause, BrokenPipeError) and sys.stderr is not None:
-        print(f"cyrt: the output cannot be written: {cause.strerror}", file=sys.stderr)
+        print(
+            f"cyrt: the output cannot be written: {getattr(cause, 'strerror', cause)}",
+            file=sys.stderr,
+        )
     null = os.open(os.devnull, os.O_WRONLY)
     with contextlib.suppress(OSError):
         os.dup2(null, sys.stdout.fileno())

@@ -1,3 +1,3 @@
 """Operations as graphs: recorded, keyed by topology, and launched as executable graphs."""
 
-from cyrt.graph import seam as _seam  # noqa: F401
+import cyrt.graph.seam as _seam  # noqa: F401

@@ -42,7 +42,8 @@ def _nvrtc() -> ModuleType:
         raise CompileError(
             "nvrtcVersion", -1, "NVRTC_NOT_FOUND", f"NVRTC cannot be loaded ({error})", _INSTALL
         ) from error
-    return nvrtc
+    found: ModuleType = nvrtc
+    return found
 
 
 def nvrtc_version() -> tuple[int, int]:
@@ -57,7 +58,7 @@ def library_path() -> str | None:
     try:
         from cuda import pathfinder
 
-        return pathfinder.load_nvidia_dynamic_lib("nvrtc").abs_path
+        return str(pathfinder.load_nvidia_dynamic_lib("nvrtc").abs_path)
     except (ImportError, RuntimeError):
         return None
 

@@ -221,7 +221,7 @@ def _memory_key() -> str:
         for path in sys.path
         if any(os.path.isdir(f"{path}/{name}") for name in ("nvidia", "cuda/bindings"))
     ]
-    where = [(name, os.environ.get(name)) for name in _VARIABLES]
+    where: list[tuple[str, Any]] = [(name, os.environ.get(name)) for name in _VARIABLES]
     conda = f"{os.environ.get('CONDA_PREFIX', '')}/conda-meta"
     where += [(path, _read_mtime(path)) for path in (*_SYSTEM, conda)]
     return hashlib.sha256(json.dumps(["toolchain", sites, where]).encode()).hexdigest()

@@ -244,8 +244,9 @@ class Module:
             raise KeyError(f"the module has no variable {name!r}; {known}") from None
 
     @property
-    def _is_ptx(self) -> bool:
-        return isinstance(self._code, bytes) and images.kind(self._code) == "ptx"
+    def _ptx(self) -> str | None:
+        code = self._code
+        return code.decode() if isinstance(code, bytes) and images.kind(code) == "ptx" else None
 
     @property
     def _digest(self) -> str:
@@ -259,21 +260,21 @@ class Module:
         device = Device(ordinal)
         arch = jit.compiler.architecture(device.compute_capability, device.emulated)
         if arch not in self._images:
-            self._images[arch] = self._compile(arch)
+            self._images[arch] = self._compile(self._code, arch)
             if self._images[arch].log:
                 _warn(self._images[arch].log)
         return self._images[arch]
 
-    def _compile(self, arch: str) -> Image:
-        return jit.compiler.compile(self._code, self._names, arch=arch, **self._how)
+    def _compile(self, code: str, arch: str) -> Image:
+        return jit.compiler.compile(code, self._names, arch=arch, **self._how)
 
     def _symbols(self) -> list[str]:
         """The kernels' symbols."""
         image = self._image(Device.current().index)
         if image is not None:
             return [*dict.fromkeys(image.lowered[name] for name in image.signatures)]
-        if self._is_ptx:
-            return jit.signature.entries(self._code.decode())
+        if (ptx := self._ptx) is not None:
+            return jit.signature.entries(ptx)
         return self._load(Device.current().index).function_names() or []
 
     def _listed(self) -> dict[str, str]:
@@ -364,10 +365,10 @@ class Module:
         """Raise if the kernel does not execute ``griddepcontrol.wait``."""
         symbol = self._symbol(name)
         if isinstance(self._code, str):
-            image = self._compile("compute_90")
+            image = self._compile(self._code, "compute_90")
             text, symbol = image.code.decode(), image.lowered.get(name, symbol)
-        elif self._is_ptx:
-            text = self._code.decode()
+        elif (ptx := self._ptx) is not None:
+            text = ptx
         else:
             raise ValueError(
                 f"{name}: pdl=True wants source or PTX, whose instructions can be read"
@@ -384,8 +385,8 @@ class Module:
         image = self._image(Device.current().index)
         if image is not None:
             return image.signatures.get(name) or image.signatures.get(symbol)
-        if self._is_ptx:
-            return jit.signature.from_ptx(self._code.decode(), symbol)
+        if (ptx := self._ptx) is not None:
+            return jit.signature.from_ptx(ptx, symbol)
         return None
 
     def __reduce__(self) -> NoReturn:

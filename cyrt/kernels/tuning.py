@@ -47,7 +47,7 @@ def choose(
     """
     if n == 0:
         raise ValueError(f"{kernel.name}: n: expected at least 1 element to tune with")
-    launches = {
+    launches: dict[int, Callable[[], None]] = {
         block: partial(kernel[-(-n // block), block, smem], *args, **declared)
         for block in _allowed(kernel, blocks)
     }

@@ -6,6 +6,8 @@ and take NumPy's arguments by position and by name. One file a family; each name
 :mod:`cyrt.numpy_compat.random`, and public as ``cyrt.random.<name>``.
 """
 
+from typing import TYPE_CHECKING
+
 from cyrt.numpy_compat import (
     aliases,
     arithmetic,
@@ -59,29 +61,32 @@ from cyrt.numpy_compat.sharing import *
 from cyrt.numpy_compat.statistics import *
 from cyrt.numpy_compat.windows import *
 
-__all__: list[str] = []
-__all__ += aliases.__all__
-__all__ += arithmetic.__all__
-__all__ += assignment.__all__
-__all__ += calculus.__all__
-__all__ += comparison.__all__
-__all__ += constants.__all__
-__all__ += diagonals.__all__
-__all__ += einstein_sum.__all__
-__all__ += files.__all__
-__all__ += functional.__all__
-__all__ += grids.__all__
-__all__ += histograms.__all__
-__all__ += index_tricks.__all__
-__all__ += indexing.__all__
-__all__ += interop.__all__
-__all__ += manipulation.__all__
-__all__ += nan_reductions.__all__
-__all__ += numpy_objects.__all__
-__all__ += padding.__all__
-__all__ += products.__all__
-__all__ += safetensors.__all__
-__all__ += sets.__all__
-__all__ += sharing.__all__
-__all__ += statistics.__all__
-__all__ += windows.__all__
+# Type checkers read lists of literals only; without one, what `import *` brings is public to them.
+if not TYPE_CHECKING:
+    __all__ = [
+        *aliases.__all__,
+        *arithmetic.__all__,
+        *assignment.__all__,
+        *calculus.__all__,
+        *comparison.__all__,
+        *constants.__all__,
+        *diagonals.__all__,
+        *einstein_sum.__all__,
+        *files.__all__,
+        *functional.__all__,
+        *grids.__all__,
+        *histograms.__all__,
+        *index_tricks.__all__,
+        *indexing.__all__,
+        *interop.__all__,
+        *manipulation.__all__,
+        *nan_reductions.__all__,
+        *numpy_objects.__all__,
+        *padding.__all__,
+        *products.__all__,
+        *safetensors.__all__,
+        *sets.__all__,
+        *sharing.__all__,
+        *statistics.__all__,
+        *windows.__all__,
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from cyrt.ndarray import Array
@@ -174,7 +175,7 @@ def fmin(x1: Any, x2: Any, /) -> Array:
     return _ignore_nan(elementary.minimum, *promote_pair(x1, x2, "fmin"))
 
 
-def _ignore_nan(function: Any, x1: Array, x2: Array) -> Array:
+def _ignore_nan(function: Callable[..., Array], x1: Array, x2: Array) -> Array:
     chosen = function(x1, x2)
     if chosen.dtype.kind != "f":
         return chosen

@@ -82,7 +82,7 @@ class Flags:
 
     def __getitem__(self, name: str) -> bool:
         try:
-            return vars(self)[name.lower()]
+            return bool(vars(self)[name.lower()])
         except KeyError:
             raise KeyError(
                 f"flags: there are {', '.join(vars(self)).upper()}, not {name}"

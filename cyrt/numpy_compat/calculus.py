@@ -164,14 +164,17 @@ def _gradient_along(f: Array, positions: Any, axis: int, edge_order: int) -> Arr
 def _slope_at_end(y: Array, steps: tuple[Any, Any], edge_order: int) -> Array:
     """The slope at the first element, from the elements after it."""
     near, far = steps
+    slope: Array
     if edge_order == 1:
-        return (y[..., 1] - y[..., 0]) / near
+        slope = (y[..., 1] - y[..., 0]) / near
+        return slope
     both = near + far
-    return (
+    slope = (
         y[..., 0] * (-(near + both) / (near * both))
         + y[..., 1] * (both / (near * far))
         + y[..., 2] * (-near / (far * both))
     )
+    return slope
 
 
 def interp(

@@ -26,8 +26,9 @@ def as_array_like(other: Array, value: Any, name: str, dtype: Any = None) -> Arr
     if it has double precision: they are not rounded to float32.
     """
     if isinstance(value, Array) or (hasattr(value, "__array__") and hasattr(value, "__len__")):
-        check_device(check_array(value, name), other, name)
-        return value
+        found = check_array(value, name)
+        check_device(found, other, name)
+        return found
     found = asarray(value, dtype=dtype, device=other.device)
     if (
         dtype is None

@@ -39,7 +39,7 @@ def isclose(
     a, b = promote_pair(a, b, "isclose")
     if a.dtype.kind not in "fc":
         a, b = astype(a, "float64"), astype(b, "float64")
-    near = elementary.abs(a - b) <= atol + rtol * elementary.abs(b)
+    near: Array = elementary.abs(a - b) <= atol + rtol * elementary.abs(b)
     near = (near & elementary.isfinite(b)) | (a == b)
     if equal_nan:
         near = near | (elementary.isnan(a) & elementary.isnan(b))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
@@ -62,7 +62,7 @@ def einsum(subscripts: str, /, *operands: Array, optimize: Any = False) -> Array
     dtype = result_type(*arrays)
     if dtype.kind == "b":
         raise TypeError("einsum: expected numeric types, got bool")
-    values = [
+    values: list[Any] = [
         _apply(astype(each, dtype, copy=False), steps)
         for each, steps in zip(arrays, plan.before, strict=True)
     ]
@@ -75,7 +75,7 @@ def einsum(subscripts: str, /, *operands: Array, optimize: Any = False) -> Array
 def _order(subscripts: str, shapes: tuple[Shape, ...], optimize: Any) -> list[Pair]:
     """The pairs of operands to multiply; each product is one more operand, the last one."""
     numbers, following = list(range(len(shapes))), len(shapes)
-    path = [numbers]
+    path: Sequence[Sequence[int]] = [numbers]
     if len(shapes) > 2 and optimize:
         path = _numpy_path(subscripts, shapes, optimize)
     pairs = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from operator import gt, lt
-from typing import Any
+from typing import Any, Literal
 
 from cyrt import settings
 from cyrt.ndarray import Array
@@ -209,12 +209,12 @@ def _uniform_edges(values: Array, count: int, limits: tuple[float, float] | None
         if low == high:
             low, high = low - 0.5, high + 0.5
         return linspace(low, high, count + 1, dtype=dtype, device=values.device)
-    low, high = (astype(each, "float64") for each in (reduce.min(values), reduce.max(values)))
-    alike = low == high
-    low, high = where(alike, low - 0.5, low), where(alike, high + 0.5, high)
+    least, most = (astype(each, "float64") for each in (reduce.min(values), reduce.max(values)))
+    alike = least == most
+    first, last = where(alike, least - 0.5, least), where(alike, most + 0.5, most)
     steps = arange(count + 1, dtype="float64", device=values.device)
-    edges = low + steps * ((high - low) / count)
-    edges[-1:] = high
+    edges = first + steps * ((last - first) / count)
+    edges[-1:] = last
     return astype(edges, dtype)
 
 
@@ -246,7 +246,7 @@ def digitize(x: Array, bins: Any, right: bool = False) -> Array:
     check_flags("digitize", right=right)
     edges = _edges(check_array(x, "digitize: x"), bins, "digitize", descending=True)
     x, edges = _to_common_type(x, edges)
-    side = "left" if right else "right"
+    side: Literal["left", "right"] = "left" if right else "right"
     ascending = searchsorted(edges, x, side=side)
     if edges.size < 2:
         return ascending

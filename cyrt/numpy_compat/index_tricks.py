@@ -65,7 +65,7 @@ class _Columns:
 
 
 def _pieces(key: Any, name: str) -> list[Any]:
-    found = []
+    found: list[Any] = []
     for each in key if isinstance(key, tuple) else (key,):
         if isinstance(each, str):
             raise ValueError(f"{name}: expected arrays, numbers and ranges, got {each!r}")

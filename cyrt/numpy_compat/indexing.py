@@ -200,7 +200,7 @@ def piecewise(x: Array, condlist: Any, funclist: Sequence[Any], *args: Any, **kw
             f"piecewise: expected {len(conditions)} functions, or one more, got {len(funclist)}"
         )
     *chosen, default = funclist if len(funclist) > len(conditions) else (*funclist, 0)
-    result = None
+    result = x
     for condition, function in ((None, default), *zip(conditions, chosen, strict=True)):
         value = function(x, *args, **kw) if callable(function) else function
         if isinstance(value, Array):
@@ -285,15 +285,18 @@ def unravel_index(indices: Array | int, shape: Any, order: str = "C") -> tuple[A
     """
     sizes = _sizes(shape, order, "unravel_index")
     if not isinstance(indices, Array) and is_int(indices) and not hasattr(indices, "__array__"):
-        return tuple(int(each) for each in np.unravel_index(index(indices), sizes, order))
+        return tuple(
+            int(each)
+            for each in np.unravel_index(index(indices), sizes, order="F" if order == "F" else "C")
+        )
     left = apply_index_mode(
         _integers(indices, "unravel_index"), prod(sizes), "raise", "unravel_index"
     )
-    found = []
+    digits = []
     for size in sizes if order == "F" else reversed(sizes):
-        found.append(left % size)
+        digits.append(left % size)
         left = left // size
-    return tuple(found if order == "F" else reversed(found))
+    return tuple(digits if order == "F" else reversed(digits))
 
 
 def ravel_multi_index(
@@ -329,15 +332,16 @@ def ravel_multi_index(
         apply_index_mode(_integers(each, "ravel_multi_index"), size, how, "ravel_multi_index")
         for each, size, how in zip(multi_index, sizes, modes, strict=True)
     ]
-    result, step = None, 1
+    terms: list[Array] = []
+    step = 1
     for each, size in (
         zip(positions, sizes, strict=True)
         if order == "F"
         else zip(reversed(positions), reversed(sizes), strict=True)
     ):
-        result = each * step if result is None else result + each * step
+        terms.append(each * step)
         step *= size
-    return result
+    return sum(terms[1:], terms[0])
 
 
 def _sizes(shape: Any, order: str, name: str) -> tuple[int, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf, nan
 from typing import Any
 
@@ -57,7 +58,9 @@ def nanmin(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
     return _extreme(reduce.min, x, inf, axis, keepdims, "nanmin")
 
 
-def _extreme(function: Any, x: Array, least: float, axis: Any, keepdims: bool, name: str) -> Array:
+def _extreme(
+    function: Callable[..., Array], x: Array, least: float, axis: Any, keepdims: bool, name: str
+) -> Array:
     found = function(_replace_nan(x, least, name), axis=axis, keepdims=keepdims)
     if x.dtype.kind != "f":
         return found

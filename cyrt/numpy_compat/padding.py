@@ -93,7 +93,8 @@ def _constant(array: Array, widths: list[list[Any]], values: Any) -> Array:
 def _pairs_per_dimension(values: Any, ndim: int, name: str) -> list[list[Any]]:
     """The pair of the values before and after, for each dimension."""
     try:
-        return np.broadcast_to(np.asarray(values), (ndim, 2)).tolist()
+        pairs: list[list[Any]] = np.broadcast_to(np.asarray(values), (ndim, 2)).tolist()
+        return pairs
     except ValueError:
         raise ValueError(
             f"pad: {name}: expected one value, a pair or {ndim} pairs, got {values}"

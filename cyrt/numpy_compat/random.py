@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable
 from operator import index
 from typing import Any, SupportsIndex
 
@@ -123,10 +123,10 @@ def exponential(
 
 @keyed
 def choice(
-    a: Array | Sequence[float] | SupportsIndex,
+    a: Any,
     size: Shape | None = None,
     replace: bool = True,
-    p: Array | Sequence[float] | None = None,
+    p: Any = None,
     *,
     key: Key | None = None,
 ) -> Array:
@@ -198,7 +198,7 @@ def choice(
     return take(a, positions, axis=0) if isinstance(a, Array) and a.ndim else positions
 
 
-def _check_probabilities(given: Array | Sequence[float], converted: Array) -> None:
+def _check_probabilities(given: Any, converted: Array) -> None:
     """Raise an error unless numbers are probabilities, of the precision that they are given in."""
     dtype = converted.dtype
     if dtype.kind == "c":
@@ -248,7 +248,7 @@ class Generator:
     """
 
     def __init__(self, key: Key) -> None:
-        self._call = Calls(key).call
+        self._call: Callable[..., Array] = Calls(key).call
 
     def random(self, size: Shape | None = None, dtype: Any = None) -> Array:
         """See :func:`cyrt.random.random`."""
@@ -284,11 +284,7 @@ class Generator:
         return self._call(randint, low, index(high) + bool(endpoint), size=size, dtype=dtype)
 
     def choice(
-        self,
-        a: Array | Sequence[float] | SupportsIndex,
-        size: Shape | None = None,
-        replace: bool = True,
-        p: Array | Sequence[float] | None = None,
+        self, a: Any, size: Shape | None = None, replace: bool = True, p: Any = None
     ) -> Array:
         """See :func:`cyrt.random.choice`."""
         return self._call(choice, a, size, replace, p)

@@ -131,7 +131,8 @@ def _flat_pair(ar1: Array, ar2: Array, name: str) -> tuple[Array, Array]:
 
 def union1d(ar1: Array, ar2: Array) -> Array:
     """The unique elements of two arrays, ascending; it waits for their number."""
-    return unique(concat(_flat_pair(ar1, ar2, "union1d")))
+    found: Array = unique(concat(_flat_pair(ar1, ar2, "union1d")))
+    return found
 
 
 def intersect1d(
@@ -177,4 +178,7 @@ def setxor1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Array:
     """The unique elements that only one of two arrays has, ascending; it waits for their number."""
     check_flags("setxor1d", assume_unique=assume_unique)
     ar1, ar2 = _flat_pair(ar1, ar2, "setxor1d")
-    return unique(concat([ar1[isin(ar1, ar2, invert=True)], ar2[isin(ar2, ar1, invert=True)]]))
+    found: Array = unique(
+        concat([ar1[isin(ar1, ar2, invert=True)], ar2[isin(ar2, ar1, invert=True)]])
+    )
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import nan, prod
 from typing import Any
 
@@ -225,7 +226,8 @@ def _quantile(
             raise ValueError(f"{name}: q: expected numbers from 0 to {whole}, got {each}")
     if n == 0:
         ordered = full((*ordered.shape[:-1], 1), nan, dtype=ordered.dtype, device=ordered.device)
-    most, pick = n - 1, take
+    most: Any = n - 1
+    pick: Callable[..., Array] = take
     if but_nan:
         most, pick = clip(_count(ordered) - 1, 0), take_along_axis
     positions = clip(reshape(astype(parts, "float64"), (-1,)) / whole, 0, 1) * most
@@ -287,7 +289,7 @@ def cov(
     variables = [_variables(m, rowvar, "cov: m")]
     if y is not None:
         variables.append(_variables(y, rowvar, "cov: y"))
-        check_device(*variables[::-1], "cov", "y")
+        check_device(variables[1], variables[0], "cov", "y")
     dtype, computed = float_types(*variables) if dtype is None else (dtype, dtype)
     rows = concat([astype(each, computed, copy=False) for each in variables], axis=0)
     less = ddof if ddof is not None else 0 if bias else 1

@@ -87,6 +87,7 @@ def _at(name: str, function: Callable[..., Array], a: Array, indices: Any, b: An
 
 def attach() -> None:
     """Add the methods to the functions, as attributes."""
+    function: Any  # an Elementwise, whose stub declares no attributes
     for name in BINARY:
         function = getattr(elementary, name)
         function.outer = partial(_outer, function)

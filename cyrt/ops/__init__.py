@@ -1,6 +1,6 @@
 """The functions of the array API standard, and others that have a kernel, one file per family."""
 
-from cyrt.ops import seam as _seam  # noqa: F401
+import cyrt.ops.seam as _seam  # noqa: F401
 from cyrt.ops.arange import arange, linspace
 from cyrt.ops.broadcasting import broadcast_arrays, broadcast_shapes, broadcast_to
 from cyrt.ops.copy import astype, copy, to_device
@@ -39,7 +39,7 @@ from cyrt.ops.reduce import (
     sum,
     var,
 )
-from cyrt.ops.rounding import round
+from cyrt.ops.rounding import round  # type: ignore[assignment]  # it has decimals
 from cyrt.ops.scan import cumprod, cumsum, cumulative_prod, cumulative_sum, diff
 from cyrt.ops.search import flatnonzero, nonzero, searchsorted
 from cyrt.ops.sets import isin, unique_all, unique_counts, unique_inverse, unique_values

@@ -92,7 +92,7 @@ def _finfo(dtype: DType) -> FInfo:
     if dtype.name == "bfloat16":
         import ml_dtypes
 
-        limits = ml_dtypes.finfo(dtype.numpy)
+        limits: Any = ml_dtypes.finfo(dtype.numpy)  # type: ignore[no-untyped-call]  # it has no types
     else:
         limits = np.finfo(dtype.numpy)
     return FInfo(

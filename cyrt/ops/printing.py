@@ -64,7 +64,11 @@ def array_repr(
 
 
 def _options(linewidth: int | None, precision: int | None, suppress: bool | None) -> Any:
-    requested = {"linewidth": linewidth, "precision": precision, "suppress": suppress}
+    requested: dict[str, Any] = {
+        "linewidth": linewidth,
+        "precision": precision,
+        "suppress": suppress,
+    }
     return np.printoptions(**{name: each for name, each in requested.items() if each is not None})
 
 
@@ -74,7 +78,8 @@ def array2string(a: Array, *args: Any, **options: Any) -> str:
 
 
 def _option(name: str) -> Any:
-    return np.get_printoptions()[name]
+    options: dict[str, Any] = {**np.get_printoptions()}
+    return options[name]
 
 
 def _text(x: Array, separator: str, prefix: str, suffix: str) -> str:

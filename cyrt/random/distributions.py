@@ -19,7 +19,7 @@ from cyrt.random.drawing import draw
 from cyrt.random.keys import Key, bits_of, keyed
 from cyrt.runtime.device import Device
 
-Shape = SupportsIndex | Sequence[int]
+Shape = SupportsIndex | Sequence[SupportsIndex]
 Real = float | Array
 _Device = Device | SupportsIndex | None
 

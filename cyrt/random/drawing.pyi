@@ -9,7 +9,7 @@ def draw(
     op: str,
     key: int,
     words: Sequence[int | float],
-    shape: int | Sequence[int],
+    shape: SupportsIndex | Sequence[SupportsIndex],
     dtype: DType,
     device: Device | SupportsIndex | None,
     *,

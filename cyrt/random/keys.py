@@ -66,7 +66,8 @@ class Calls:
     """
 
     def __init__(self, parent: Key) -> None:
-        self._parent, self._numbers, self._left = parent, count(), []
+        self._parent, self._numbers = parent, count()
+        self._left: list[int] = []
 
     def call(self, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
         """Call a function with the next key."""
@@ -176,9 +177,9 @@ def bits_of(key: Key | None, name: str) -> int:
 
 
 @keyed
-def next_key(*, key: Key) -> Key:
+def next_key(*, key: Key | None = None) -> Key:
     """Return the process's next key."""
-    return key
+    return _check_key(key, "next_key")
 
 
 def _check_key(key: Key | None, name: str) -> Key:

@@ -23,7 +23,7 @@ from cyrt.runtime.device import Device
 def permutation(
     x: Array | SupportsIndex,
     *,
-    axis: int = 0,
+    axis: SupportsIndex = 0,
     device: Device | SupportsIndex | None = None,
     key: Key | None = None,
 ) -> Array:
@@ -77,7 +77,7 @@ def _random_order(n: int, bits: int, device: Device | SupportsIndex | None) -> A
 def categorical(
     logits: Array,
     axis: int = -1,
-    shape: SupportsIndex | Sequence[int] | None = None,
+    shape: SupportsIndex | Sequence[SupportsIndex] | None = None,
     *,
     key: Key | None = None,
 ) -> Array:
@@ -125,7 +125,9 @@ def categorical(
         raise ValueError(f"categorical: axis {axis} of shape {array.shape} has no categories")
     each = array.dtype if array.dtype.name == "float64" else DEFAULTS["f"]
     rows = tuple(size for axis, size in enumerate(array.shape, -array.ndim) if axis != along)
-    result = rows if shape is None else tuple(shape) if isinstance(shape, Iterable) else (shape,)
+    result = rows
+    if shape is not None:
+        result = tuple(map(index, shape if isinstance(shape, Iterable) else (shape,)))
     if not _broadcasts(rows, result):
         raise ValueError(
             f"categorical: logits of shape {array.shape} do not broadcast to {result} "

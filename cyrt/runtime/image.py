@@ -69,6 +69,8 @@ def target(code: bytes) -> int | None:
         return int(found[1]) if found else None
     if kind(code) != "cubin" or len(code) < _ELF.size:
         return None
+    abi: int
+    flags: int
     abi, machine, _, flags, *_ = _ELF.unpack_from(code)
     if machine != _EM_CUDA:
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import sys
 import threading
 import time
 from collections import Counter, deque
@@ -46,14 +47,14 @@ class _Clock:
 
         Another process on the device may come between the looks: the closest pair counts.
         """
-        closest = None
+        closest = sys.maxsize
         for _ in range(_CLOCK_READS):
             event = Event(self.device)
             before = time.perf_counter_ns()
             event.record(self.stream)
             event.synchronize()
             apart = time.perf_counter_ns() - before
-            if closest is None or apart < closest:
+            if apart < closest:
                 closest, self.event, self.time = apart, event, before + apart // 2
             if closest < _CLOCK_NANOSECONDS:
                 break

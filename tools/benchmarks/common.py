@@ -151,7 +151,8 @@ class Session:
         return _rate_note(took, nbytes, fill, "a fill")
 
 
-def _rate_note(took: float, nbytes: int, reference: float, name: str) -> str:
+def _rate_note(took: float, nbytes: int, reference: float | None, name: str) -> str:
+    assert reference is not None  # it is measured where the call is
     rate, most = nbytes / took / 1e3, nbytes / reference / 1e3
     return f"{rate:,.0f} GB/s; {100 * rate / most:.0f} % of {name}'s {most:,.0f}"
 
@@ -182,7 +183,7 @@ def _torch() -> Library:
             return torch.from_numpy(host.view(np.int16)).cuda().view(torch.bfloat16)
         return torch.from_numpy(host).cuda()
 
-    def to_host(x: Any) -> np.ndarray:
+    def to_host(x: Any) -> Any:
         return (x.float() if x.dtype == torch.bfloat16 else x).cpu().numpy()
 
     def record_event() -> Any:
@@ -190,7 +191,7 @@ def _torch() -> Library:
         event.record()
         return event
 
-    def elapsed(begin: Any, end: Any) -> float:
+    def elapsed(begin: Any, end: Any) -> Any:
         end.synchronize()
         return begin.elapsed_time(end)
 
@@ -205,7 +206,7 @@ def _cupy() -> Library:
         event.record()
         return event
 
-    def elapsed(begin: Any, end: Any) -> float:
+    def elapsed(begin: Any, end: Any) -> Any:
         end.synchronize()
         return cupy.cuda.get_elapsed_time(begin, end)
 

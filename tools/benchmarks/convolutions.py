@@ -322,7 +322,7 @@ def _measure_case(
     host = _host_time(library, function, inputs[0]) if by_library else None
     calls = max(LEAST_CALLS, len(inputs)) if by_library else len(inputs)
     rotated = [inputs[i % len(inputs)] for i in range(calls)]
-    work = lambda i: function(rotated[i])  # noqa: E731
+    work: Callable[[int], Any] = lambda i: function(rotated[i])  # noqa: E731
     if library.name == "PyTorch":
         work = _replayed(function, rotated)
 
@@ -354,9 +354,12 @@ _FUNCTIONS = {"cyrt": _cyrt_function, "PyTorch": _torch_function}
 
 def _variants(library: Library, kind: str) -> list[tuple[str, bool | None]]:
     """The names of a library's variants, and whether cyrt may use cuDNN."""
-    own = [("cyrt, own kernels", False)] if library.name == "cyrt" and kind != "TF32" else []
-    by_library = kind != "TF32" or library.name != "cyrt" or cudnn.find()[0] is not None
-    return [(library.name, None)] * by_library + own
+    variants: list[tuple[str, bool | None]] = []
+    if kind != "TF32" or library.name != "cyrt" or cudnn.find()[0] is not None:
+        variants.append((library.name, None))
+    if library.name == "cyrt" and kind != "TF32":
+        variants.append(("cyrt, own kernels", False))
+    return variants
 
 
 def measure(session: Session) -> Iterator[Row]:

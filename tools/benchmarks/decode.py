@@ -161,7 +161,8 @@ def _token_by_token(model: example.Transformer, text: np.ndarray) -> np.ndarray:
     caches, tokens = model.caches(len(text)), cyrt.asarray(text)[None]
     for i in range(len(text)):
         logits = model.logits(tokens[:, i : i + 1], caches, i)
-    return logits.numpy().astype(np.float64)
+    found: np.ndarray = logits.numpy().astype(np.float64)
+    return found
 
 
 def _median_of_firsts(

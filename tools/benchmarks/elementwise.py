@@ -6,7 +6,9 @@ Rates are bytes read and written, each once.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 from common import Row, Session, main
@@ -52,6 +54,10 @@ def _cases(
     )
 
 
+def _call(function: Callable[..., Any], sets: Sequence[Sequence[cyrt.Array]], i: int) -> Any:
+    return function(*sets[i])
+
+
 def measure(session: Session) -> Iterator[Row]:
     """Yield a row for every case and element type."""
     rng = np.random.default_rng(11)
@@ -69,7 +75,7 @@ def measure(session: Session) -> Iterator[Row]:
                 rtol=2e-6 if dtype == "float32" else 1e-2,
             )
             took = session.device_time(
-                library, lambda i, f=function, s=sets, n=operands: f(*s[i][:n]), SETS
+                library, partial(_call, function, [each[:operands] for each in sets]), SETS
             )
             nbytes = operands * expected.size * itemsize + found.nbytes
             yield Row(

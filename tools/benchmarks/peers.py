@@ -9,6 +9,7 @@ ways in which its library runs the chain.
 """
 
 import ctypes
+import importlib
 import importlib.util
 import json
 import os
@@ -27,6 +28,11 @@ N = 1024
 CHAIN = 100  # dependent operations
 CHAINS = 10  # between two waits
 TIMEOUT = 300  # seconds a peer may take, its import and compiler included
+
+# Triton and Warp look for the names in a kernel among the globals of its module.
+triton: Any
+tl: Any
+wp: Any
 
 CODE = """
 extern "C" __global__ void add(const float* x, const float* b, float* y, int n) {
@@ -129,7 +135,7 @@ def _cuda_core() -> Iterator[Chain]:
     yield Chain("launch", run, stream.sync, read)
 
 
-def _call(result: tuple) -> Any:
+def _call(result: tuple[Any, ...]) -> Any:
     """The values that a function of cuda.bindings returned after its error code."""
     error, *values = result
     if error:
@@ -186,7 +192,7 @@ def _cuda_bindings() -> Iterator[Chain]:
 
         return Chain(what, run, wait, read)
 
-    kept = []
+    kept: list[Any] = []
 
     def packed(x: int) -> int:
         """The address of the arguments' addresses."""
@@ -196,7 +202,7 @@ def _cuda_bindings() -> Iterator[Chain]:
         ]
         pointers = np.array([value.ctypes.data for value in values], np.uint64)
         kept.extend((values, pointers))
-        return pointers.ctypes.data
+        return int(pointers.ctypes.data)
 
     types = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int)
     yield way("cuLaunchKernel, arguments packed before", packed)
@@ -206,13 +212,13 @@ def _cuda_bindings() -> Iterator[Chain]:
 def _triton() -> Iterator[Chain]:
     import torch
 
-    # Triton looks for a kernel's names in the module.
     global triton, tl
-    import triton
-    import triton.language as tl
+    triton = importlib.import_module("triton")
+    tl = importlib.import_module("triton.language")
 
-    @triton.jit
-    def add(x, b, y, n, BLOCK: tl.constexpr):
+    # Annotations have meanings to Triton.
+    @triton.jit  # type: ignore[untyped-decorator]
+    def add(x, b, y, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
         i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
         inside = i < n
         tl.store(y + i, tl.load(x + i, mask=inside) + tl.load(b + i, mask=inside), mask=inside)
@@ -230,8 +236,8 @@ def _numba() -> Iterator[Chain]:
     import numpy as np
     from numba import cuda
 
-    @cuda.jit
-    def add(x, b, y):
+    @cuda.jit  # type: ignore[untyped-decorator]  # Numba has no types
+    def add(x: Any, b: Any, y: Any) -> None:
         i = cuda.grid(1)
         if i < y.size:
             y[i] = x[i] + b[i]
@@ -288,18 +294,16 @@ def _mlx() -> Iterator[Chain]:
 
 
 def _warp() -> Iterator[Chain]:
-    # Warp looks for a kernel's names in the module.
     global wp
-    import warp as wp
-
+    wp = importlib.import_module("warp")
     wp.config.quiet = True
+    floats = wp.array(dtype=wp.float32)
 
-    @wp.kernel
-    def add(
-        x: wp.array(dtype=wp.float32), b: wp.array(dtype=wp.float32), y: wp.array(dtype=wp.float32)
-    ):
+    # Warp takes types from annotations, which are objects of its own.
+    @wp.kernel  # type: ignore[untyped-decorator]
+    def add(x: floats, b: floats, y: floats):  # type: ignore[no-untyped-def, valid-type]
         i = wp.tid()
-        y[i] = x[i] + b[i]
+        y[i] = x[i] + b[i]  # type: ignore[index]
 
     device = wp.get_device("cuda:0")
     b = wp.full(N, 1.0, dtype=wp.float32, device=device)

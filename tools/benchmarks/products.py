@@ -99,7 +99,7 @@ class Case:
         rows, columns = (max(1, size // CHECKED_ROWS) for size in found.shape)
         return found[::rows, ::columns]
 
-    def expected(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    def expected(self, a: np.ndarray, b: np.ndarray) -> Any:
         """The same of the right result."""
         if self.macs <= CHECKED:
             return self.product(np, _wide(a), _wide(b))
@@ -161,13 +161,13 @@ class Layer:
 
     is_short = False  # a layer has no argument that receives its result
 
-    def product(self, namespace: Any, x: Any, w: Any, other: Any) -> Any:
-        return namespace.layer(x, w, other, self.gated)
+    def product(self, namespace: Any, x: Any, w: Any, other: Any, **out: Any) -> Any:
+        return namespace.layer(x, w, other, self.gated, **out)
 
     def sample(self, found: Any) -> Any:
         return found
 
-    def expected(self, x: np.ndarray, w: np.ndarray, other: np.ndarray) -> np.ndarray:
+    def expected(self, x: np.ndarray, w: np.ndarray, other: np.ndarray) -> Any:
         x, w, other = map(_wide, (x, w, other))
         if not self.gated:
             return other + x @ w.T
@@ -270,7 +270,7 @@ class _Timer:
         return statistics.median(times)
 
     @staticmethod
-    def _captured(work: Callable[[], Any]) -> Callable[[], Any]:
+    def _captured(work: Callable[[], Any]) -> Any:
         import torch
 
         work()
@@ -446,7 +446,8 @@ def measure(session: Session) -> Iterator[Row]:
     for case in _cases(session.small):
         operands = case.operands(rng)
         expected = case.expected(*operands)
-        copied = 0.0 if session.small else _copy_time(case, timers["cyrt"])
+        timer = timers["cyrt"]
+        copied = 0.0 if timer is None else _copy_time(case, timer)
         for library in session.libraries:
             if library.name not in timers:
                 continue

@@ -71,6 +71,7 @@ def _add_at(
 
 
 def _at_indices(count: int, rng: np.random.Generator) -> Iterator[Case]:
+    dtype: type[np.generic]
     for dtype in (np.float32, np.float64):
         for name, index in (
             ("equal indices", np.full(count, count // 3)),

@@ -22,13 +22,16 @@ NBYTES = 256 << 20
 SMALL = 1 << 14  # elements of each small case
 
 
+_Inputs = tuple[np.ndarray, ...]
+
+
 @dataclass(frozen=True)
 class Case:
     """A call of a function: its inputs, its expected result, and True if the call waits."""
 
     function: str
     what: str
-    inputs: Callable[[np.random.Generator], tuple[np.ndarray, ...]]
+    inputs: Callable[[np.random.Generator], _Inputs]
     expected: Callable[..., np.ndarray]
     options: dict[str, Any]
     tolerance: float = 0
@@ -74,6 +77,26 @@ def _random_numbers(dtype: str, shape: tuple[int, ...], rng: np.random.Generator
     return rng.standard_normal(shape, np.float32).astype(dtype)
 
 
+def _numbers_alone(dtype: str, shape: tuple[int, ...], rng: np.random.Generator) -> _Inputs:
+    return (_random_numbers(dtype, shape, rng),)
+
+
+def _logits(dtype: str, shape: tuple[int, ...], rng: np.random.Generator) -> _Inputs:
+    return (rng.standard_normal(shape, np.float32).astype(cyrt.dtype(dtype).numpy),)
+
+
+def _small_integers(shape: tuple[int, ...], rng: np.random.Generator) -> _Inputs:
+    return (rng.integers(-4, 5, shape).astype(np.float32),)
+
+
+def _numbers_and_mask(n: int, density: float, rng: np.random.Generator) -> _Inputs:
+    return _random_numbers("float32", (n,), rng), rng.random(n, np.float32) < density
+
+
+def _sorted_and_sought(n: int, rng: np.random.Generator) -> _Inputs:
+    return np.sort(_random_numbers("float32", (n,), rng)), _random_numbers("float32", (n,), rng)
+
+
 def _cases(small: bool) -> Iterator[Case]:
     def size(count: int) -> int:
         return SMALL if small else count
@@ -87,7 +110,7 @@ def _cases(small: bool) -> Iterator[Case]:
             yield Case(
                 function,
                 f"{dtype}, {n:,}",
-                lambda rng, dtype=dtype, n=n: (_random_numbers(dtype, (n,), rng),),
+                functools.partial(_numbers_alone, dtype, (n,)),
                 expected,
                 {},
             )
@@ -96,7 +119,7 @@ def _cases(small: bool) -> Iterator[Case]:
         yield Case(
             "sort",
             f"float32, {rows:,} rows of {columns:,}",
-            lambda rng, shape=(rows, columns): (_random_numbers("float32", shape, rng),),
+            functools.partial(_numbers_alone, "float32", (rows, columns)),
             np.sort,
             {},
         )
@@ -111,19 +134,22 @@ def _cases(small: bool) -> Iterator[Case]:
         yield Case(
             "top_k",
             f"{dtype}, {k} of {shape[0]:,} × {shape[1]:,}",
-            lambda rng, shape=shape, dtype=dtype: (
-                rng.standard_normal(shape, np.float32).astype(cyrt.dtype(dtype).numpy),
-            ),
+            functools.partial(_logits, dtype, shape),
             lambda x, k: -np.sort(-x.astype(np.float32), -1)[:, :k],
             {"k": k},
         )
     n = size(NBYTES // 4)
     side = int(n**0.5)
-    for shape, axis in (((n,), 0), ((side, side), 1), ((side, side), 0)):
+    scans: tuple[tuple[tuple[int, ...], int], ...] = (
+        ((n,), 0),
+        ((side, side), 1),
+        ((side, side), 0),
+    )
+    for sizes, axis in scans:
         yield Case(
             "cumulative_sum",
-            f"float32, {' × '.join(f'{each:,}' for each in shape)}, axis {axis}",
-            lambda rng, shape=shape: (rng.integers(-4, 5, shape).astype(np.float32),),
+            f"float32, {' × '.join(f'{each:,}' for each in sizes)}, axis {axis}",
+            functools.partial(_small_integers, sizes),
             np.cumsum,
             {"axis": axis},
             1e-6,
@@ -133,10 +159,7 @@ def _cases(small: bool) -> Iterator[Case]:
         yield Case(
             "select",
             f"float32, {n:,}, {100 * density:.0f} % true",
-            lambda rng, n=n, density=density: (
-                _random_numbers("float32", (n,), rng),
-                rng.random(n, np.float32) < density,
-            ),
+            functools.partial(_numbers_and_mask, n, density),
             lambda x, mask: x[mask],
             {},
             waits=True,
@@ -145,10 +168,7 @@ def _cases(small: bool) -> Iterator[Case]:
     yield Case(
         "searchsorted",
         f"float32, {n:,} in {n:,}",
-        lambda rng, n=n: (
-            np.sort(_random_numbers("float32", (n,), rng)),
-            _random_numbers("float32", (n,), rng),
-        ),
+        functools.partial(_sorted_and_sought, n),
         np.searchsorted,
         {},
     )

@@ -35,7 +35,8 @@ class Adam(Rounds):
         return [*self.p, *self.m, *self.v, self.last]
 
     def expected(self) -> list[np.ndarray]:
-        g, last = self.gradients, None
+        g: np.ndarray = self.gradients
+        last: np.ndarray | None = None
         p, m, v = (np.zeros_like(g) for _ in range(3))
         for _ in range(self.rounds):
             m_new, v_new = m * 0.9 + g * 0.1, v * 0.99 + g * g * 0.01
