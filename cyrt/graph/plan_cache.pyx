@@ -47,6 +47,15 @@ def list_plans():
     return list(_plans.values())
 
 
+def forget():
+    """Drop the plans and chains that are not being launched. For tests: a new stream may have the
+    plans of one that has ended."""
+    # A list of items could run finalizers that add some.
+    for execs in list(_plans.values()) + list(_chains.values()):
+        if not (<Execs>execs).busy and remove(<Execs>execs):
+            retire(<Execs>execs)
+
+
 cdef int read_cache_settings() except -1:
     global most_plans, chains
     plans.most_bytes = settings.get("CYRT_GRAPH_CACHE_BYTES")

@@ -8,7 +8,14 @@ from gates import Gate
 from interrupts import Interrupts
 
 import cyrt
-from cyrt.graph import template
+from cyrt.graph import plan_cache, template
+
+
+@pytest.fixture(autouse=True)
+def no_plans():
+    """Other tests' plans: a new stream would have those of one that has ended, which decide when
+    its batches come round."""
+    plan_cache.forget()
 
 
 @pytest.fixture(scope="module")

@@ -103,7 +103,7 @@ def test_what_comes_between_rounds_moves_nothing(make, what):
         if i % 10 == 9:
             act()
 
-    share_patched(run, 60)
+    share_patched(run, 90)
     before = counts()
     share_patched(run, 20)
     patched, operations = np.subtract(counts(), before)
