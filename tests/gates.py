@@ -19,6 +19,7 @@ __device__ unsigned long long nanoseconds() {{
 __device__ void await(volatile int* go) {{
     unsigned long long end = nanoseconds() + {MOST_SECONDS}000000000ull;
     while (!*go && nanoseconds() < end) {{}}
+    if (!*go) go[1] = 1;
 }}
 extern "C" {{
 __global__ void wait(volatile int* go) {{ await(go); }}
@@ -38,14 +39,24 @@ class Gate:
     """A flag in page-locked memory that kernels wait for."""
 
     def __init__(self):
-        self.memory = cyrt.PinnedBuffer(4)
+        self.memory = cyrt.PinnedBuffer(8)
         self.flag = np.frombuffer(self.memory, np.int32)
-        self.flag[0] = 0
+        self.flag[:] = 0
         self.kernels = cyrt.Module(SOURCE)
         cyrt.synchronize()
 
     def open(self):
         self.flag[0] = 1
+
+    @property
+    def expired(self):
+        """Whether a kernel has gone on though the gate was closed: the host was held up."""
+        return self.flag[1] != 0
+
+    @property
+    def expired(self):
+        """Whether a kernel has gone on though the gate was closed: the host was held up."""
+        return self.flag[1] != 0
 
     def open_in(self, seconds):
         timer = threading.Timer(seconds, self.open)
