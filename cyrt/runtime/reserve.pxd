@@ -5,14 +5,25 @@
 # - One thread at a time allocates from the driver. So CYRT_MEMORY_LIMIT holds, and what one thread
 #   was refused is not what another one is about to receive, or to give back.
 # - Memory that a trim gives back counts as reserved until the driver has it.
+# - While a trim waits for the device, Python code may run, which may wait for any other thread. So
+#   another trim does not wait for it, but takes over what it has taken out of the pool. One thread
+#   at a time frees memory, and no Python code runs until it has done so.
 
 from cyrt.driver.cuda cimport CUdeviceptr
 from cyrt.driver.table cimport MAX_DEVICES
 from cyrt.runtime.blocks cimport Slab
+from cyrt.runtime.state cimport Block
+
+# What a trim has taken out of the pool, to free it after a wait for the device.
+cdef struct Trim:
+    Block* blocks
+    Slab* slabs
+    Trim* next
 
 cdef struct Pool:
     Slab* slabs
-    unsigned long trimmer       # the thread that runs `trim` now; 0: none
+    Trim* trims                 # those that wait
+    unsigned long freer         # the thread that frees memory now; 0: none
     unsigned long allocator     # the thread that allocates from the driver now; 0: none
     size_t in_use               # bytes that the owners of the allocated blocks asked for
     size_t peak                 # the most bytes in use so far

@@ -275,6 +275,67 @@ cdef size_t free_now(int ordinal, unsigned int epoch, CUdeviceptr address, size_
     return size
 
 
+cdef void take_over(Pool* pool, Trim* own) noexcept:
+    """Add what the trims that wait have taken out of the pool, and join them."""
+    cdef Trim* other = pool.trims
+    cdef Block** blocks = &own.blocks
+    cdef Slab** slabs = &own.slabs
+    while other != NULL:
+        while blocks[0] != NULL:
+            blocks = &blocks[0].next
+        while slabs[0] != NULL:
+            slabs = &slabs[0].next
+        blocks[0], slabs[0] = other.blocks, other.slabs
+        other.blocks, other.slabs = NULL, NULL
+        other = other.next
+    own.next, pool.trims = pool.trims, own
+
+
+cdef void end_wait(Pool* pool, Trim* own) noexcept:
+    """Remove a trim from those that wait, unless a reset of the device has."""
+    cdef Trim** link = &pool.trims
+    while link[0] != NULL and link[0] != own:
+        link = &link[0].next
+    if link[0] != NULL:
+        link[0] = own.next
+
+
+cdef void put_back(int ordinal, Trim* own) noexcept:
+    """Return to the pool what an interrupted trim has taken out."""
+    cdef Slab* slab
+    attach_blocks(own.blocks)
+    while own.slabs != NULL:
+        slab = own.slabs
+        own.slabs = slab.next
+        slab.next, pools[ordinal].slabs = pools[ordinal].slabs, slab
+
+
+cdef size_t free_all(int ordinal, unsigned int epoch, Trim* own) noexcept:
+    """Free what a trim has taken out of the pool, and return its size. This releases the GIL."""
+    cdef Pool* pool = &pools[ordinal]
+    cdef size_t freed = 0
+    cdef Block* block
+    cdef Slab* slab
+    while own.blocks != NULL:
+        block = own.blocks
+        own.blocks = block.next
+        if epoch == contexts[ordinal].epoch:
+            counts[ordinal][block.bin].made -= 1
+        if block.slab == NULL and epoch == contexts[ordinal].epoch:
+            pool.large_made -= block.size
+            if is_part(block):
+                split_bytes[ordinal] -= block.size
+            freed += free_now(ordinal, epoch, block.address if block.before == NULL else 0,
+                              block.size)
+        destroy_block(block)
+    while own.slabs != NULL:
+        slab = own.slabs
+        own.slabs = slab.next
+        freed += free_now(ordinal, epoch, slab.address, SLAB)
+        free(slab)
+    return freed
+
+
 cdef size_t trim(int ordinal) except? 1:
     """Free all memory that is not in use, and return its size. Ctrl-C ends the wait for work in
     flight.
@@ -285,58 +346,37 @@ cdef size_t trim(int ordinal) except? 1:
     cdef Pool* pool = &pools[ordinal]
     cdef unsigned int naps = 0, epoch = contexts[ordinal].epoch
     cdef unsigned long outer, thread = PyThread_get_thread_ident()
-    cdef StreamState* state = states[ordinal]
-    cdef size_t freed = 0
-    cdef Block* blocks = NULL
-    cdef Block* block
-    cdef Slab* slabs = NULL
-    cdef Slab* slab
-    while pool.trimmer not in (0, thread):      # what it frees was free before this call
-        sleep_briefly(state, &naps)
-    outer, pool.trimmer = pool.trimmer, thread     # a signal handler's trim may be a nested one
+    cdef StreamState* first = states[ordinal]
+    cdef StreamState* state
+    cdef size_t freed
+    cdef Trim own
+    # This returns the RESTING blocks to their bins.
+    flush_all(ordinal, b"free memory is returned to the driver")
+    return_unsettled_blocks(ordinal)
+    state = states[ordinal]
+    while state != NULL:
+        if not state.capturing:
+            drop_rows(state)
+        state = state.next
+    hold_captured_slabs(ordinal, 1)
+    own.blocks = detach_free_blocks(ordinal)
+    own.slabs = detach_free_slabs(pool)
+    hold_captured_slabs(ordinal, -1)
+    take_over(pool, &own)
     try:
-        # This returns the RESTING blocks to their bins.
-        flush_all(ordinal, b"free memory is returned to the driver")
-        return_unsettled_blocks(ordinal)
-        state = states[ordinal]
-        while state != NULL:
-            if not state.capturing:
-                drop_rows(state)
-            state = state.next
-        hold_captured_slabs(ordinal, 1)
-        blocks = detach_free_blocks(ordinal)
-        slabs = detach_free_slabs(pool)
-        hold_captured_slabs(ordinal, -1)
         wait_all(ordinal)
+        while pool.freer not in (0, thread):    # what it frees was free before this call
+            sleep_briefly(first, &naps)
         verify(ordinal, epoch, b"cuMemFree")        # raises after a reset, which freed all memory
     except BaseException:
-        pool.trimmer = outer
+        end_wait(pool, &own)
         if epoch == contexts[ordinal].epoch:
-            attach_blocks(blocks)
-            while slabs != NULL:
-                slab = slabs
-                slabs = slab.next
-                slab.next = pool.slabs
-                pool.slabs = slab
+            put_back(ordinal, &own)
         raise
-    while blocks != NULL:
-        block = blocks
-        blocks = block.next
-        if epoch == contexts[ordinal].epoch:
-            counts[ordinal][block.bin].made -= 1
-        if block.slab == NULL and epoch == contexts[ordinal].epoch:
-            pool.large_made -= block.size
-            if is_part(block):
-                split_bytes[ordinal] -= block.size
-            freed += free_now(ordinal, epoch, block.address if block.before == NULL else 0,
-                              block.size)
-        destroy_block(block)
-    while slabs != NULL:
-        slab = slabs
-        slabs = slab.next
-        freed += free_now(ordinal, epoch, slab.address, SLAB)
-        free(slab)
-    pool.trimmer = outer
+    end_wait(pool, &own)
+    outer, pool.freer = pool.freer, thread      # a driver's or a tool's callback may trim, too
+    freed = free_all(ordinal, epoch, &own)
+    pool.freer = outer
     return freed
 
 
@@ -350,7 +390,7 @@ def _reset(int ordinal):
         pool.slabs = slab.next
         free(slab)
     memset(&emptied, 0, sizeof(Pool))
-    emptied.trimmer, emptied.allocator = pool.trimmer, pool.allocator
+    emptied.freer, emptied.allocator = pool.freer, pool.allocator
     emptied.driver_allocations = pool.driver_allocations
     emptied.given_back = pool.given_back
     pool[0] = emptied

@@ -15,6 +15,7 @@ from rounds.adam import Adam
 
 import cyrt
 from cyrt import settings
+from cyrt.runtime.module import loading
 
 pytestmark = pytest.mark.usefixtures("pooled")
 
@@ -802,6 +803,49 @@ def test_an_allocation_beside_another_threads_trim(limit, replaced, when):
     done.set()
     thread.join()
     assert len(kept) == 12
+
+
+class Ends:
+    def __init__(self, function):
+        self.function = function
+
+    def __del__(self):
+        self.function()
+
+
+def test_a_trim_does_not_wait_for_one_that_waits_for_its_thread(emptied):
+    """A finalizer in the first trim needs code that another thread loads, which trims as well. That
+    trim frees what the first one has taken out of the pool."""
+    needs, freed = threading.Event(), []
+    gate, x = Gate(), cyrt.Buffer(40 << 20)
+
+    def load():
+        needs.set()
+        with loading:
+            pass
+
+    def first():
+        with cyrt.Stream():
+            cyrt.current_encoder().keep(Ends(load))
+            gate.wait()
+            gate.open_in(0.2)  # so that the object ends when the memory has left the pool
+            cyrt.trim_memory()
+
+    def second():
+        with loading:
+            thread.start()
+            assert needs.wait(30)
+            freed.append(cyrt.trim_memory())
+
+    del x
+    thread = threading.Thread(target=first, daemon=True)
+    other = threading.Thread(target=second, daemon=True)
+    other.start()
+    for each in (other, thread):
+        each.join(30)
+        assert not each.is_alive()
+    assert freed[0] >= 40 << 20
+    assert cyrt.memory_stats()["reserved"] <= emptied["reserved"]
 
 
 @pytest.mark.usefixtures("batched")
