@@ -11,6 +11,7 @@ from ctypes import c_size_t, c_ubyte, c_uint, c_uint64, c_void_p
 
 import numpy as np
 import pytest
+from gates import Gate
 from order_programs import asynchronous, ends, in_thread, ints
 
 import cyrt
@@ -239,6 +240,26 @@ def test_the_stream_is_not_held_between_chunks(halt):
     halted.go.set()
     copy.result()
     assert is_whole(out, 3)
+
+
+def test_the_end_of_a_copy_waits_for_room_in_the_streams_queue(halt):
+    """Other threads have filled it meanwhile. A call that finds the queue full blocks, with the
+    GIL."""
+    x, gate, stream = ints(0, N), Gate(), cyrt.Stream()
+    halted = halt()
+    copy = Task(x.copy_from, np.ones(N, np.int32), stream)
+    assert halted.reached.wait(30)
+    with stream:
+        gate.wait()
+    event = cyrt.Event()
+    fill = Task(lambda: [event.record(stream) for _ in range(800)])
+    assert fill.waits()
+    halted.go.set()
+    assert copy.waits()
+    gate.open()
+    copy.result()
+    fill.result()
+    assert is_whole(x.numpy(), 1)
 
 
 @pytest.mark.parametrize("count", [64, 1 << 20])
