@@ -280,13 +280,18 @@ cdef int verify(Replay* replay, StreamState* stream) except -1:
 
 
 cdef void free_idle(Replay* replay) noexcept:
-    cdef Recording* script
-    while replay.num_readers == 0:
-        script = least_recently_used(replay)
-        if script == NULL:
-            break
-        remove(replay, script)
-        recordings.destroy(script)      # may run finalizers
+    cdef Recording* idle = NULL
+    cdef Recording* each = replay.scripts
+    cdef Recording* next
+    if replay.num_readers:
+        return
+    while each != NULL:
+        next = each.next
+        if not each.busy:
+            remove(replay, each)
+            each.next, idle = idle, each
+        each = next
+    recordings.destroy(idle)        # may run finalizers
 
 
 cdef void forget(Replay* replay) noexcept:

@@ -10,6 +10,10 @@
 # - Only what changes nothing but the recording is replayed here. Whatever else is the matter, the
 #   operation goes its whole way, which opens the short one: no error, no other thread or stream
 #   comes first. Whoever changes that calls `disturb`, which closes it.
+# - Neither the limit of bytes nor a join is asked for: the script ends where its blocks reach that
+#   limit, and no script begins behind what leaves a join. Nor does memory that is lost during a
+#   replay close the short way: it belongs to another stream, or its own stream's launch stops the
+#   replay. A thread that asks to go first waits until the batch ends, at most.
 # - While a batch is replayed, its stream has operations recorded. So it is neither being captured
 #   nor behind another stream's undeclared work: either begins when nothing is recorded.
 
@@ -34,13 +38,12 @@ cdef enum:
     LAUNCH = 1
 
 cdef inline bint is_quiet(Recorder self) noexcept:
-    """Return whether the next operation meets no error, no other thread or stream that comes first,
-    and no limit of bytes."""
+    """Return whether the next operation meets no error, and no other thread or stream that comes
+    first."""
     cdef const StreamState* state = self.state
-    return not (poisoned or priority_thread or state.failed or state.grouping or self.joined
+    return not (poisoned or priority_thread or state.failed or state.grouping
                 or faulted[state.ordinal]) \
-        and process == READY and contexts[state.ordinal].epoch == state.epoch \
-        and self.bytes < self.max_bytes
+        and process == READY and contexts[state.ordinal].epoch == state.epoch
 
 cdef inline void admit_calls(Recorder self) noexcept:
     """Let calls be replayed by their keys, up to the operation that ends the batch."""

@@ -40,13 +40,17 @@ cdef inline bint has_site(StreamState* stream) noexcept:
 # Return a free block of the site; NULL: there is none.
 cdef Block* own_block(StreamState* stream, int bin) noexcept
 
+# Return whether the batch has too few operations for another entry of a row.
+cdef inline bint is_full(const StreamState* stream, const Row* row) noexcept:
+    return row.next >= row.count and row.next >= PER_OPERATION * (stream.earlier + stream.nodes + 1)
+
 # Return the block that is meant for the next allocation of a small class; NULL: it is in use, or
 # there is none. Set `entry` to the allocation's index in the row.
 cdef inline Block* next_block(StreamState* stream, int bin, int* entry) noexcept:
     cdef Row* row = &stream.bins[bin].row
     cdef Block* block
     entry[0] = row.next
-    if row.next >= row.count and row.next >= PER_OPERATION * (stream.earlier + stream.nodes + 1):
+    if is_full(stream, row):
         return NULL
     row.next += 1
     if has_site(stream):
@@ -64,7 +68,8 @@ cdef inline bint is_next_block(StreamState* stream, const Block* block) noexcept
     if not is_available(stream, block) or block.holder != stream:
         return False
     if has_site(stream):
-        return own_block(stream, block.bin) == block
+        return not is_full(stream, &stream.bins[block.bin].row) \
+            and own_block(stream, block.bin) == block
     return block.entry == stream.bins[block.bin].row.next + 1
 
 # Add the block that the allocation received instead to the row or site.

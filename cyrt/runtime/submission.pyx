@@ -4,7 +4,6 @@
 from cpython.exc cimport PyErr_CheckSignals
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
-from cyrt.driver.table cimport disturb
 from cyrt.runtime.device cimport verify
 from cyrt.runtime.state cimport StreamState
 
@@ -128,7 +127,6 @@ cdef void request_priority() noexcept:
     global priority_thread, priority_begun
     if priority_thread == 0:
         priority_thread = PyThread_get_thread_ident()
-        disturb()
         priority_begun = now()
 
 

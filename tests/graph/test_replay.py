@@ -986,10 +986,7 @@ class Operands:
             self.add(self.arrays[i], self.ones[i], self.arrays[(i + 1) % self.STEPS])
 
 
-@pytest.mark.parametrize("call", ["a kernel", "an operation"])
-@pytest.mark.parametrize("what", EVENTS)
-def test_what_happens_to_an_operand(in_each_mode, module, streams, pooled, unchecked, what, call):
-    """In the middle of a batch that is replayed, which has not used it yet."""
+def adder(module, call):
     kernel = module["add"][1, N]
 
     def add(x, b, y):
@@ -998,9 +995,16 @@ def test_what_happens_to_an_operand(in_each_mode, module, streams, pooled, unche
         else:
             cyrt.add(x, b, out=y)
 
+    return add
+
+
+@pytest.mark.parametrize("call", ["a kernel", "an operation"])
+@pytest.mark.parametrize("what", EVENTS)
+def test_what_happens_to_an_operand(in_each_mode, module, streams, pooled, unchecked, what, call):
+    """In the middle of a batch that is replayed, which has not used it yet."""
     def program(encoder):
         streams.append(cyrt.Stream())
-        p = Operands(add, streams[-1], Gate())
+        p = Operands(adder(module, call), streams[-1], Gate())
         for _ in range(SETTLING):
             p.run(*range(p.STEPS))
             cyrt.commit()
@@ -1018,6 +1022,65 @@ def test_what_happens_to_an_operand(in_each_mode, module, streams, pooled, unche
 
     in_each_mode(program, patches=False)
     assert program.replayed > 0
+
+
+@pytest.mark.parametrize("call", ["a kernel", "an operation"])
+def test_an_operand_that_a_copy_has_brought_back(module, setting, pooled, unchecked, call):
+    """Another stream has used it. Whoever looks for its uses finds the one that was replayed."""
+    setting(CYRT_REPLAY="1")
+    second = cyrt.Stream()
+    with cyrt.Stream():
+        encoder, p = cyrt.current_encoder(), Operands(adder(module, call), second, None)
+        for _ in range(SETTLING):
+            p.run(*range(p.STEPS))
+            cyrt.commit()
+        assert encoder.stats()["replayed"] > 0
+        with second:
+            p.found.append(p.ones[5] + 1)
+        second.synchronize()
+        p.ones[5].copy_from(p.host, blocking=False)
+        p.run(*range(8))
+        assert encoder.num_ops == 8
+        with second:
+            assert p.ones[5].ptr
+            assert encoder.num_ops == 0
+        assert (p.arrays[6].numpy() == p.arrays[5].numpy() + 3).all()
+
+
+def test_memory_of_another_size_in_the_place_of_a_result(python, pooled):
+    """What describes the result's memory describes smaller memory since a trim."""
+    done = python(
+        """
+        import contextlib
+        import cyrt
+        N = 917_504 // 4  # four of a slab, from which small memory is cut
+        with cyrt.Stream():
+            encoder = cyrt.current_encoder()
+            x, b, *others = [cyrt.ones(N) for _ in range(4)]
+
+            def batch():
+                global x
+                x *= 0.5
+                y = x + b
+                cyrt.commit()
+                return y
+
+            for _ in range(8):
+                batch()
+            replayed = encoder.stats()["replayed"]
+            assert replayed > 0
+            cyrt.synchronize()
+            with contextlib.suppress(cyrt.OutOfMemoryError):
+                cyrt.empty(1 << 45)
+            small = [cyrt.ones(64)]
+            cyrt.commit()
+            small.clear()
+            assert (batch().numpy() == 1 + 0.5 ** 9).all()
+            assert all((each.numpy() == 1).all() for each in [b, *others])
+        """,
+        CYRT_REPLAY="1",
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_handler_goes_on_with_a_script(settled):
