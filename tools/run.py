@@ -6,6 +6,11 @@ launches it on data, compares the result with NumPy and prints the cost of a lau
 ``python3 tools/run.py test``  builds and installs the package as a wheel, lints, builds the
 documentation, and runs the tests; further arguments go to pytest.
 
+``python3 tools/run.py suite``  builds, installs and runs the tests, without the rest.
+
+``python3 tools/run.py matrix``  runs the tests in each mode, and with another Python where one is
+installed; further arguments go to pytest.
+
 ``python3 tools/run.py build``  builds the changes since then and copies them into the installed
 package, which takes seconds.
 
@@ -31,7 +36,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-VENV = ROOT / ".venv"
+VENV = ROOT / os.environ.get("VENV", ".venv")
 PYTHON = VENV / "bin" / "python"
 WHEELS = ROOT / "build" / "wheels"
 STUBTEST = [
@@ -46,13 +51,15 @@ STUBTEST = [
     "--ignore-positional-only",
     "--ignore-disjoint-bases",
 ]
+# What `matrix` sets, and so what the tests have to pass with.
+MODES = ({"CYRT_GRAPHS": "0"}, {"CYRT_CHECK": "1"}, {"CYRT_TEST_GC": "1"})
 BUILD = ROOT / "build" / f"cp{sys.version_info[0]}{sys.version_info[1]}"
 
 
-def run(*command: object, **environment: str) -> None:
-    """Run a command in the project's root; end with its status where it fails."""
+def call(*command: object, **environment: str) -> int:
+    """Run a command in the project's root and return its status."""
     print("$", textwrap.shorten(" ".join(map(str, command)), 200), flush=True)
-    status = subprocess.run(
+    return subprocess.run(
         [str(part) for part in command],
         cwd=ROOT,
         check=False,
@@ -62,6 +69,11 @@ def run(*command: object, **environment: str) -> None:
             **environment,
         },
     ).returncode
+
+
+def run(*command: object, **environment: str) -> None:
+    """Run a command in the project's root; end with its status where it fails."""
+    status = call(*command, **environment)
     if status:
         sys.exit(status)
 
@@ -266,15 +278,56 @@ def lint() -> None:
     run(VENV / "bin" / "stubtest", *STUBTEST)
 
 
+def suite(arguments: list[str], **environment: str) -> int:
+    """Run the tests, on the emulated device unless ``CYRT_DEVICE`` says otherwise."""
+    device = os.environ.get("CYRT_DEVICE", "emulated")
+    workers = [] if device == "cuda" else ["-n", str(len(os.sched_getaffinity(0)))]
+    return call(VENV / "bin" / "pytest", *workers, *arguments, CYRT_DEVICE=device, **environment)
+
+
 def test(arguments: list[str]) -> None:
-    """Lint, then the suite: on the emulated device unless ``CYRT_DEVICE`` says otherwise."""
+    """Lint, then the suite."""
     begin = time.monotonic()
     lint()
     docs()
-    device = os.environ.get("CYRT_DEVICE", "emulated")
-    workers = [] if device == "cuda" else ["-n", str(len(os.sched_getaffinity(0)))]
-    run(VENV / "bin" / "pytest", *workers, *arguments, CYRT_DEVICE=device)
+    status = suite(arguments)
+    if status:
+        sys.exit(status)
     print(f"lint and tests in {time.monotonic() - begin:.0f} s", flush=True)
+
+
+def another_python() -> str | None:
+    """The newest installed Python of another version that the package supports."""
+    for minor in range(sys.version_info[1] + 5, 10, -1):
+        found = shutil.which(f"python3.{minor}")
+        # The stand-in of a version manager is found even if it starts nothing.
+        if (
+            minor != sys.version_info[1]
+            and found is not None
+            and not subprocess.run([found, "-c", ""], capture_output=True, check=False).returncode
+        ):
+            return found
+    return None
+
+
+def matrix(arguments: list[str]) -> None:
+    """The suite in each mode, then with another Python, in a virtual environment of its own."""
+    results = {}
+    for mode in MODES:
+        name = " ".join(f"{key}={value}" for key, value in mode.items())
+        print(f"{name}:", flush=True)
+        results[name] = suite(arguments, **mode)
+    other = another_python()
+    if other is None:
+        print("no other Python is installed", flush=True)
+    else:
+        results[other] = call(
+            other, ROOT / "tools" / "run.py", "suite", *arguments, VENV=f".venv-{Path(other).name}"
+        )
+    for name, status in results.items():
+        print(f"{name}: {'failed' if status else 'passed'}", flush=True)
+    if any(results.values()):
+        sys.exit(1)
 
 
 def main() -> None:
@@ -285,6 +338,12 @@ def main() -> None:
     elif command == "test":
         set_up("test")
         test(sys.argv[2:])
+    elif command == "suite":
+        set_up("test")
+        sys.exit(suite(sys.argv[2:]))
+    elif command == "matrix":
+        build()
+        matrix(sys.argv[2:])
     elif command == "format":
         if not PYTHON.exists():
             set_up("test")
