@@ -12,6 +12,7 @@
 #include "activations.cuh"
 #include "complex_math.cuh"
 #include "dependency.cuh"
+#include "elementwise_math.cuh"
 #include "integer_math.cuh"
 #include "memory.cuh"
 #include "real_math.cuh"

@@ -16,7 +16,8 @@ package, which takes seconds.
 
 ``python3 tools/run.py lint``  builds the changes and lints, as ``test`` does first.
 
-``python3 tools/run.py format``  formats the Python, C, C++ and CUDA sources in place.
+``python3 tools/run.py format``  formats the Python, C, C++ and CUDA sources in place, and writes
+docs/catalogue.md.
 
 ``python3 tools/run.py docs``  builds the documentation into ``build/site``; a warning is an error.
 """
@@ -34,6 +35,8 @@ import textwrap
 import time
 import tomllib
 from pathlib import Path
+
+import list_sources
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / os.environ.get("VENV", ".venv")
@@ -199,10 +202,12 @@ def build() -> None:
     if not (PYTHON.exists() and BUILD.exists()):
         set_up("test")
         return
-    # Meson finds the families of kernels when it configures.
-    rows = set((ROOT / "cyrt" / "builtin" / "rows").glob("*.py"))
-    if rows != {path for path in install_plan() if path.parent.name == "rows"}:
+    # Meson lists the sources when it configures.
+    stamp = BUILD / "sources.txt"
+    sources = "\n".join(list_sources.names())
+    if not stamp.exists() or stamp.read_text() != sources:
         run(PYTHON.parent / "meson", "setup", "--reconfigure", BUILD)
+        stamp.write_text(sources)
     run(PYTHON.parent / "ninja", "-C", BUILD, "--quiet")
     folder, copied = installed_folder(), 0
     files = {
@@ -263,9 +268,11 @@ def c_sources() -> list[Path]:
 
 
 def format_sources() -> None:
-    """Format in place what ``lint`` checks the format of."""
+    """Format in place what ``lint`` checks the format of, and write the table of the catalogue."""
+    run(PYTHON, "-m", "ruff", "check", "--quiet", "--select", "I,RUF022", "--fix", ".")
     run(PYTHON, "-m", "ruff", "format", "--quiet", ".")
     run(VENV / "bin" / "clang-format", "-i", *c_sources())
+    run(PYTHON, ROOT / "tools" / "catalogue_table.py")
 
 
 def lint() -> None:

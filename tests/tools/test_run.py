@@ -15,6 +15,7 @@ MODES = ["CYRT_GRAPHS=0", "CYRT_CHECK=1", "CYRT_TEST_GC=1"]
 @pytest.fixture
 def tool(monkeypatch):
     monkeypatch.delenv("CYRT_DEVICE", raising=False)
+    monkeypatch.syspath_prepend(PATH.parent)
     spec = importlib.util.spec_from_file_location("run", PATH)
     found = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(found)
