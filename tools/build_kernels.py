@@ -48,6 +48,10 @@ def load_catalogue() -> types.ModuleType:
 catalogue = load_catalogue()
 
 
+class CompilationFailed(Exception):
+    """The compiler refuses a module; the text is its message."""
+
+
 class Nvrtc:
     """The NVRTC functions that the build calls."""
 
@@ -79,7 +83,7 @@ class Nvrtc:
 
     def check(self, status: int, log: str = "") -> None:
         if status:
-            raise RuntimeError(f"{self.library.nvrtcGetErrorString(status).decode()}\n{log}")
+            raise CompilationFailed(log + self.library.nvrtcGetErrorString(status).decode())
 
     def text(self, program: ctypes.c_void_p, what: str) -> bytes:
         size = ctypes.c_size_t()
@@ -100,7 +104,7 @@ class Nvrtc:
             program, len(options), (ctypes.c_char_p * len(options))(*options)
         )
         log = self.text(program, "ProgramLog").rstrip(b"\0").decode(errors="replace")
-        self.check(status, f"{name} for {target}:\n{log}")
+        self.check(status, f"{log}\n{name} for {target}: ")
         code = (
             self.text(program, "CUBIN")
             if target.startswith("sm_")
@@ -235,6 +239,8 @@ def build(folder: Path, archs: list[str], workers: int) -> None:
                 if time.monotonic() - last_line > 4:
                     last_line = time.monotonic()
                     print(f"{count} of {len(jobs)} modules compiled", flush=True)
+    except CompilationFailed as failed:
+        sys.exit(str(failed))  # without the traces of two processes above it
     finally:
         kept = {entry: key for entry, key in done.items() if wanted.get(entry) == key}
         (folder / MANIFEST).write_text(json.dumps(kept, indent=0, sort_keys=True))

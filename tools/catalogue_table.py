@@ -16,7 +16,7 @@ expression is the one that the kernel is compiled from. `copy`, `transpose` and 
 bits: every type is served by the one of its size here. Casts, `to_TYPE`, are there between all
 types.
 
-This file is written by `python tools/catalogue_table.py`.
+This file is written by `python3 tools/run.py format`.
 """
 
 
@@ -46,4 +46,6 @@ def table() -> str:
 
 
 if __name__ == "__main__":
-    TARGET.write_text(table())
+    text = table()
+    if TARGET.read_text() != text:
+        TARGET.write_text(text)

@@ -71,8 +71,9 @@ every["copy_uint8"] += "nonsense"
 tool.build(folder, [], 1)
 """)
     assert done.returncode == 1
-    assert "copy_uint8.cu for compute_90" in done.stderr
+    assert done.stderr.startswith("copy_uint8.cu("), done.stderr
     assert "nonsense" in done.stderr
+    assert "copy_uint8.cu for compute_90: NVRTC_ERROR_COMPILATION" in done.stderr
     done = tool("tool.build(folder, ['7.0'], 1)")
     assert "archs: '7.0' is none of 8.0" in done.stderr
 

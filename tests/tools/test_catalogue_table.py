@@ -13,6 +13,6 @@ def test_the_documentation_is_of_this_catalogue(python):
         sys.path.insert(0, {str(ROOT / "tools")!r})
         import catalogue_table
         assert catalogue_table.table() == catalogue_table.TARGET.read_text(), \\
-            "run tools/catalogue_table.py"
+            "run tools/run.py format"
     """)
     assert done.returncode == 0, done.stderr
