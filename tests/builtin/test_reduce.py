@@ -7,12 +7,13 @@ import math
 
 import numpy as np
 import pytest
+from reduce_reference import REFERENCES, SPECIAL, compare
 
 import cyrt
 from cyrt.builtin import catalogue, loading
+from cyrt.builtin.rows import reduce as rows
 from cyrt.dtypes import DTYPES, dtype
 from cyrt.kernels import explain
-from cyrt.ops import reduce
 
 LIMIT = 2**31
 # These are to others what int8 is to int16.
@@ -129,24 +130,23 @@ def compiled_at_once():
 @pytest.mark.usefixtures("compiled_at_once")
 @pytest.mark.parametrize("name", [each.name for each in DTYPES if each.name not in SAME])
 def test_every_row(name, rng):
-    """By rows, by columns and in parts, of small whole numbers."""
+    """By rows, by columns and in parts, of few numbers and with NaN, infinities and -0.0."""
     for row in catalogue.modules()[f"reduce_{name}"]:
-        shapes = ((37, 70), 1), ((37, 70), 0), ((6_007, 8), 0)
-        for shape, axis in shapes:
+        for shape, axis in ((37, 70), 1), ((37, 70), 0), ((6_007, 8), 0):
             x = rng.integers(0, 3, shape)
             if row.op == "prod":
                 x = np.where(rng.random(shape) < 0.001, 2, 1)
-            host = x.astype(dtype(name).numpy)
-            x = host.astype(np.complex128 if dtype(name).kind == "c" else np.float64)
-            if row.op == "logsumexp":
-                wanted = np.log(np.exp(x).sum(axis))
-            else:
-                wanted = getattr(np, row.op)(x, axis=axis)
-            if row.op == "prod" and dtype(row.output).kind in "iu":
-                wanted = host.prod(axis, dtype=row.output)  # modulo 2 to the 64th
-            found = getattr(reduce, row.op)(cyrt.asarray(host), axis=axis).numpy()
-            assert found.dtype == dtype(row.output).numpy
-            tolerance = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 1e-5}.get(row.output, 1e-12)
-            np.testing.assert_allclose(
-                found.astype(wanted.dtype), wanted, rtol=tolerance, err_msg=row.kernels[0]
-            )
+            x = x.astype(dtype(name).numpy)
+            compare(row.op, x, axis, False, cyrt.asarray(x), row.output)
+            if dtype(name).kind in "fc":
+                for each in SPECIAL:
+                    x[tuple(map(rng.integers, shape))] = each
+                compare(row.op, x, axis, False, cyrt.asarray(x), row.output)
+                x[:] = -0.0
+                compare(row.op, x, axis, False, cyrt.asarray(x), row.output)
+
+
+def test_every_reduction_has_a_reference():
+    assert {row.op for row in catalogue.ROWS if row.template == "reduce"} <= REFERENCES.keys()
+    for op, each in rows.OPS.items():
+        assert set(each.kinds) == set(REFERENCES[op][0])
