@@ -69,6 +69,11 @@ float16, bfloat16, float32, float64, complex64, complex128 = _DTYPES[9:]
 commit = _commit_current
 ndarray = Array  # NumPy's name of the class; it replaces the submodule of that name
 
+if _typing.TYPE_CHECKING:
+    # Their names in `cyrt.ops.__all__` are not literals; `round` is that of `cyrt.ops`.
+    from cyrt.ops.functions import *  # noqa: F403
+    from cyrt.ops.reduce import *  # noqa: F403
+
 # Type checkers read lists of literals only. Without a list, what is imported under its own name
 # (``as``) and what `import *` brings is public to them.
 if not _typing.TYPE_CHECKING:

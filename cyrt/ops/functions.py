@@ -213,3 +213,5 @@ bitwise_not, invert, left_shift, right_shift = (
     bitwise_left_shift,
     bitwise_right_shift,
 )
+
+NAMES = [name for name, each in globals().items() if isinstance(each, _Elementwise)]

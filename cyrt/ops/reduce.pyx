@@ -35,6 +35,23 @@ from cyrt.runtime.memory cimport live_block
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state
 
+# The public names; the stub has them, too.
+__all__ = [
+    "all",
+    "any",
+    "argmax",
+    "argmin",
+    "count_nonzero",
+    "logsumexp",
+    "max",
+    "mean",
+    "min",
+    "prod",
+    "std",
+    "sum",
+    "var",
+]
+
 cdef enum:
     MAX_OPS = 16
 
