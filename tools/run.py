@@ -225,7 +225,10 @@ def build() -> None:
     for source, target in files.items():
         if not target.exists() or target.stat().st_mtime < source.stat().st_mtime:
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, target)
+            # In one step: a process that runs keeps the module that it has loaded.
+            new = target.with_name(f"{target.name}.new")
+            shutil.copyfile(source, new)
+            new.replace(target)
             copied += 1
     removed = [
         path
