@@ -8,6 +8,8 @@ def rope(
     scale: float = ...,
     offset: int | Array = ...,
     freqs: Array | None = ...,
+    *,
+    out: Array | None = ...,
 ) -> Array: ...
 def rope_vjp(
     g: Array,

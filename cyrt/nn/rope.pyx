@@ -16,9 +16,10 @@ from cyrt.dtypes import DTYPES
 from cyrt.dtypes import dtype as _dtype
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array, set_operand, shape_of
-from cyrt.nn.rows cimport bool_of
+from cyrt.nn.rows cimport bool_of, may_overwrite, writable_rows
 from cyrt.ops.arguments import check_array
-from cyrt.ops.copy cimport cast, check_device
+from cyrt.ops.copy cimport assign_array, cast, check_device
+from cyrt.ops.elementwise_broadcast cimport check_out
 from cyrt.ops.promotion cimport is_number, kinds, python_number
 from cyrt.runtime.stream cimport current_state
 
@@ -116,16 +117,19 @@ cdef Array set_angles(RopeSpace* space, str name, Array x, object dims, object t
 
 
 cdef Array rotate(str name, object x_, object dims, object traditional, object base, object scale,
-                  object offset, object freqs, double direction):
+                  object offset, object freqs, double direction, object out):
     cdef Operand[4] operands
     cdef RopeSpace space
-    cdef Array x = check_array(x_, f"{name}: {'g' if direction < 0 else 'x'}"), target
+    cdef long long step
+    cdef Array x = check_array(x_, f"{name}: {'g' if direction < 0 else 'x'}"), target = None
     cdef Array offsets = None, divisors
     if kinds[x.code] != c"f" or x.code == FLOAT64:
         catalogue.row("rope", DTYPES[x.code].name)      # raises: it lists the types
     if x.ndim_ < 2:
         raise ValueError(f"{name}: expected an array (..., positions, features) of at least two "
                          f"dimensions, got shape {shape_of(x)}")
+    if out is not None:
+        target = check_out(name, out, x.code, x.ndim_, x.dims, device_of(x))
     memset(&space, 0, sizeof(space))
     divisors = set_angles(&space, name, x, dims, traditional, base, scale, freqs, direction)
     if isinstance(offset, Array):
@@ -143,7 +147,10 @@ cdef Array rotate(str name, object x_, object dims, object traditional, object b
     if not describe(&space, 1, x):
         x = as_contiguous(x)
         describe(&space, 1, x)
-    target = new_array(device_of(x), x.code, x.ndim_, x.dims)
+    if target is None or target.code != x.code or not writable_rows(target, &step) \
+            or not may_overwrite(target, x) or not may_overwrite(target, offsets) \
+            or not may_overwrite(target, divisors):
+        target = new_array(device_of(x), x.code, x.ndim_, x.dims)
     describe(&space, 0, target)
     memset(operands, 0, sizeof(operands))
     set_operand(&operands[0], target)
@@ -154,10 +161,13 @@ cdef Array rotate(str name, object x_, object dims, object traditional, object b
     if divisors is not None:
         set_operand(&operands[3], divisors)
     record_rope(encoder_of(current_state(device_of(x))), x.code, operands, &space)
-    return target
+    if out is None or target is out:
+        return target
+    assign_array(<Array>out, target)
+    return out
 
 
-def rope(x, dims, traditional=False, base=10000.0, scale=1.0, offset=0, freqs=None):
+def rope(x, dims, traditional=False, base=10000.0, scale=1.0, offset=0, freqs=None, *, out=None):
     """Rotate pairs of features by angles that are proportional to their position.
 
     Pair i at position t is rotated by the angle ``scale * (t + offset) * base ** (-2 * i / dims)``
@@ -183,6 +193,8 @@ def rope(x, dims, traditional=False, base=10000.0, scale=1.0, offset=0, freqs=No
         Of a real floating-point type, shape (dims / 2,): pair i is rotated by
         ``scale * (t + offset) / freqs[i]``.
         float32 has too few digits for positions beyond some thousands; float64 suffices for all.
+    out : Array, optional
+        The array that receives the result, which is cast to its type within its kind; it may be x.
 
     Returns
     -------
@@ -194,7 +206,8 @@ def rope(x, dims, traditional=False, base=10000.0, scale=1.0, offset=0, freqs=No
     TypeError
         x, offset or freqs are of another type.
     ValueError
-        x has fewer than two dimensions, `dims` is odd or exceeds the features, or a shape differs.
+        x has fewer than two dimensions, `dims` is odd or exceeds the features, or a shape differs,
+        that of `out` too.
 
     Examples
     --------
@@ -204,7 +217,7 @@ def rope(x, dims, traditional=False, base=10000.0, scale=1.0, offset=0, freqs=No
     Array([[1.        , 0.        ],
            [0.54030234, 0.84147096]], dtype=float32)
     """
-    return rotate("rope", x, dims, traditional, base, scale, offset, freqs, 1)
+    return rotate("rope", x, dims, traditional, base, scale, offset, freqs, 1, out)
 
 
 def rope_vjp(g, dims, traditional=False, base=10000.0, scale=1.0, offset=0, freqs=None):
@@ -222,4 +235,4 @@ def rope_vjp(g, dims, traditional=False, base=10000.0, scale=1.0, offset=0, freq
     Array
         The gradient of x, of g's shape and type.
     """
-    return rotate("rope_vjp", g, dims, traditional, base, scale, offset, freqs, -1)
+    return rotate("rope_vjp", g, dims, traditional, base, scale, offset, freqs, -1, None)

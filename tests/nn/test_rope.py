@@ -173,6 +173,28 @@ def test_no_elements():
 X = (3, 2, 4, 8)
 
 
+@pytest.mark.parametrize("traditional", [False, True])
+@pytest.mark.parametrize("features", [8, 9])
+def test_out(traditional, features, rng):
+    x = numbers(rng, "float32", 2, 3, 5, features)
+    options = {"traditional": traditional, "offset": 3}
+    wanted = exact(rope(cyrt.asarray(x), 6, **options))
+    wide = cyrt.zeros((2, 3, 5, features + 8))
+    for out in cyrt.zeros(x.shape), wide[..., 8:], cyrt.zeros((2, 5, 3, features)).swapaxes(1, 2):
+        assert rope(cyrt.asarray(x), 6, **options, out=out) is out
+        np.testing.assert_array_equal(exact(out), wanted)
+    assert not np.any(exact(wide[..., :8]))
+    half = cyrt.zeros(x.shape, dtype="float16")
+    assert rope(cyrt.asarray(x), 6, **options, out=half) is half
+    np.testing.assert_allclose(exact(half), wanted, rtol=1e-3, atol=1e-3)
+    a = cyrt.asarray(x)
+    assert rope(a, 6, **options, out=a) is a
+    np.testing.assert_array_equal(exact(a), wanted)
+    room = cyrt.asarray(np.concatenate([x, x[:1]]))  # the result overlaps x elsewhere
+    rope(room[:2], 6, **options, out=room[1:])
+    np.testing.assert_array_equal(exact(room[1:]), wanted)
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
@@ -210,6 +232,12 @@ X = (3, 2, 4, 8)
             TypeError,
             "freqs: expected a real floating-point type, got int32",
         ),
+        (
+            lambda x: rope(x, 8, out=cyrt.ones(3)),
+            ValueError,
+            r"rope: the result has shape .* cannot be written into shape \(3,\)",
+        ),
+        (lambda x: rope(x, 8, out=1), TypeError, "rope: out: expected an Array, got int"),
         (
             lambda x: rope_vjp([1.0], 2),
             TypeError,
