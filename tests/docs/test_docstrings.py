@@ -70,7 +70,8 @@ def test_operations_of_neural_networks_name_their_source():
 
 
 @pytest.mark.parametrize("name", sorted(_EXAMPLES))
-def test_example(name):
+def test_example(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # some write files
     report = io.StringIO()
     results = doctest.DocTestRunner().run(_EXAMPLES[name], out=report.write)
     assert results.attempted
