@@ -43,7 +43,7 @@ from cyrt.kernels import Kernel as Kernel
 from cyrt.kernels import Module as Module
 from cyrt.leaving import leave as _leave
 from cyrt.ndarray import Array as Array
-from cyrt.numpy_compat import *  # noqa: F403
+from cyrt.numpy.functions import *  # noqa: F403
 from cyrt.ops import *  # noqa: F403
 from cyrt.ops import __all__ as _functions
 from cyrt.ops import __array_api_version__, __array_namespace_info__  # noqa: F401
@@ -68,6 +68,7 @@ bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64 = _DTYPES[:9]
 float16, bfloat16, float32, float64, complex64, complex128 = _DTYPES[9:]
 commit = _commit_current
 ndarray = Array  # NumPy's name of the class; it replaces the submodule of that name
+newaxis = None
 
 if _typing.TYPE_CHECKING:
     # Their names in `cyrt.ops.__all__` are not literals; `round` is that of `cyrt.ops`.
@@ -77,7 +78,7 @@ if _typing.TYPE_CHECKING:
 # Type checkers read lists of literals only. Without a list, what is imported under its own name
 # (``as``) and what `import *` brings is public to them.
 if not _typing.TYPE_CHECKING:
-    from cyrt.numpy_compat import __all__ as _numpy_names
+    from cyrt.numpy.functions import __all__ as _numpy_names
 
     __all__ = [
         "Array",
@@ -104,6 +105,7 @@ if not _typing.TYPE_CHECKING:
         "memory_stats",
         "nan",
         "ndarray",
+        "newaxis",
         "nn",
         "pi",
         "pointer",
@@ -119,7 +121,7 @@ if not _typing.TYPE_CHECKING:
 
 
 def __dir__() -> list[str]:
-    return [*globals()["__all__"], "__version__", "kernels"]
+    return [*globals()["__all__"], "__version__", "kernels", "numpy"]
 
 
 _atexit.register(_leave)

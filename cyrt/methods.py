@@ -7,10 +7,10 @@ methods such as ``add.reduce``. A function that takes what its method takes is t
 
 from __future__ import annotations
 
-from cyrt import numpy_compat, ops
-from cyrt.numpy_compat import ufunc_methods
-from cyrt.numpy_compat.attributes import Flags, Flat
-from cyrt.numpy_compat.interop import call_function, call_ufunc
+from cyrt import ops
+from cyrt.numpy import functions, ufunc_methods
+from cyrt.numpy.attributes import Flags, Flat
+from cyrt.numpy.interop import call_function, call_ufunc
 from cyrt.operators import attach, bind
 from cyrt.ops.copy import assign
 from cyrt.ops.creation import weak_array
@@ -22,15 +22,15 @@ from cyrt.ops.views import view_as
 bind(
     Flags=Flags,
     Flat=Flat,
-    argpartition=numpy_compat.argpartition,
+    argpartition=functions.argpartition,
     argsort=ops.argsort,
     asarray=ops.asarray,
     assign=assign,
     call_function=call_function,
     call_ufunc=call_ufunc,
-    choose=numpy_compat.choose,
+    choose=functions.choose,
     clip=ops.clip,
-    compress=numpy_compat.compress,
+    compress=functions.compress,
     conj=ops.conj,
     cumprod=ops.cumprod,
     cumsum=ops.cumsum,
@@ -39,8 +39,8 @@ bind(
     get_by_arrays=get_by_arrays,
     matrix_transpose=ops.matrix_transpose,
     namespace=namespace,
-    partition=numpy_compat.partition,
-    put=numpy_compat.put,
+    partition=functions.partition,
+    put=functions.put,
     repr_of=repr_of,
     round=ops.round,
     searchsorted=ops.searchsorted,
@@ -49,7 +49,7 @@ bind(
     sort=ops.sort,
     sqrt=ops.sqrt,
     text_of=text_of,
-    trace=numpy_compat.trace,
+    trace=functions.trace,
     view_as=view_as,
     zeros_like=ops.zeros_like,
 )

@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 
 from cyrt.dtypes import DType
-from cyrt.numpy_compat.attributes import Flags, Flat
+from cyrt.numpy.attributes import Flags, Flat
 from cyrt.operators import Operators
 from cyrt.runtime.device import Device
 from cyrt.runtime.memory import Buffer

@@ -8,14 +8,18 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import cyrt
 
+# The others are NumPy's own.
+OURS = [name for name in cyrt.numpy.__all__ if getattr(cyrt.numpy, name) is not getattr(np, name)]
+
 
 def public_callables():
-    for module in (cyrt, cyrt.nn, cyrt.random, cyrt.kernels):
-        for name in dir(module):
+    for module in (cyrt, cyrt.nn, cyrt.random, cyrt.kernels, cyrt.numpy):
+        for name in dir(module) if module is not cyrt.numpy else OURS:
             each = getattr(module, name)
             if not name.startswith("_") and callable(each):
                 yield pytest.param(each, id=f"{module.__name__}.{name}")
@@ -73,6 +77,7 @@ def test_type_checkers_see_public_names(tmp_path):
     file.write_text(
         f"from cyrt import {', '.join(cyrt.__all__)}\n"
         f"from cyrt.nn import {', '.join(cyrt.nn.__all__)}\n"
+        f"from cyrt.numpy import {', '.join(cyrt.numpy.__all__)}\n"
         "import cyrt\n"
         "x: cyrt.Array = cyrt.exp(cyrt.array([1.0])) == 1\n"
         "near: cyrt.Array = cyrt.allclose(x, x)\n"
@@ -87,5 +92,12 @@ def test_type_checkers_see_public_names(tmp_path):
     assert done.stdout == "Success: no issues found in 1 source file\n", done.stdout
 
 
+def test_names_of_numpy_s_that_are_no_functions_of_arrays_have_a_module_of_their_own():
+    for name in cyrt.numpy.__all__:
+        assert not hasattr(cyrt, name), name
+        assert hasattr(np, name), name
+    assert cyrt.numpy.errstate is np.errstate
+
+
 def test_dir_lists_public_names_only():
-    assert set(dir(cyrt)) == {*cyrt.__all__, "__version__", "kernels"}
+    assert set(dir(cyrt)) == {*cyrt.__all__, "__version__", "kernels", "numpy"}

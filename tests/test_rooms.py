@@ -31,7 +31,7 @@ FLOORS = {
     "ops": 9,
     "nn": 10,
     "random": 10,
-    "numpy_compat": 11,
+    "numpy": 11,
     "random/__init__": 12,
     "leaving": 12,
     "profiling": 12,

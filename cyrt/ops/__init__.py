@@ -23,7 +23,6 @@ from cyrt.ops.grids import eye, meshgrid, tril, triu
 from cyrt.ops.inspection import __array_api_version__, __array_namespace_info__, finfo, iinfo
 from cyrt.ops.manipulation import concat, concatenate, hstack, repeat, roll, stack, tile, vstack
 from cyrt.ops.matmul import addmm, dot, inner, matmul, matrix_transpose, outer, tensordot, vecdot
-from cyrt.ops.printing import array2string, array_repr, array_str
 from cyrt.ops.promotion import can_cast, isdtype, result_type
 from cyrt.ops.reduce import *
 from cyrt.ops.reduce import __all__ as _reductions
@@ -58,9 +57,6 @@ __all__ = [
     "addmm",
     "arange",
     "argsort",
-    "array2string",
-    "array_repr",
-    "array_str",
     "asarray",
     "astype",
     "atleast_1d",

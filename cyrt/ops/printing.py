@@ -58,7 +58,8 @@ def array_repr(
     precision: int | None = None,
     suppress_small: bool | None = None,
 ) -> str:
-    """Format an array as :func:`repr` does, except for the options; see :func:`cyrt.array_str`."""
+    """Format an array as :func:`repr` does, except for the options; see
+    :func:`cyrt.numpy.array_str`."""
     with _options(max_line_width, precision, suppress_small):
         return repr_of(check_array(arr, "array_repr: arr"))
 

@@ -8,7 +8,7 @@ key takes the next key of the process's own sequence, which :func:`seed` restart
     x = cyrt.random.normal(shape=(3, 4), key=key)
 """
 
-from cyrt.numpy_compat.random import (
+from cyrt.numpy.random import (
     Generator,
     choice,
     default_rng,

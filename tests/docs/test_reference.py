@@ -17,14 +17,16 @@ _BLOCK = re.compile(r"^::: (cyrt[.\w]*)\n((?:    .*\n)*)", re.MULTILINE)
 _MEMBER = re.compile(r"^        - (\w+)$", re.MULTILINE)
 
 
-@pytest.fixture(scope="module")
-def stubs():
-    spec = importlib.util.spec_from_file_location(
-        "reference_stubs", ROOT / "tools" / "reference_stubs.py"
-    )
+def load(tool):
+    spec = importlib.util.spec_from_file_location(tool, ROOT / "tools" / f"{tool}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def stubs():
+    return load("reference_stubs")
 
 
 @pytest.fixture(scope="module")
@@ -69,10 +71,19 @@ def test_every_public_name_is_on_one_page():
     pages = listed()
     check_listed(pages["cyrt"], set(cyrt.__all__) - {"nn", "random"})
     check_listed(pages["cyrt.kernels"], set(cyrt.kernels.__all__) - {"Kernel", "Module"})
-    assert pages["cyrt.nn"] == pages["cyrt.random"] == [None]
+    assert pages["cyrt.nn"] == pages["cyrt.numpy"] == pages["cyrt.random"] == [None]
 
 
-@pytest.mark.parametrize("module", ["cyrt", "cyrt.nn", "cyrt.random", "cyrt.kernels"])
+def test_the_page_of_names_has_a_line_for_each():
+    tool = load("names_table")
+    text = tool.TARGET.read_text()
+    assert text == tool.table(), "run tools/names_table.py"
+    lines = dict(re.findall(r"^\| \[?`(\w+)`\S* \| (.*) \|$", text, re.MULTILINE))
+    assert lines.keys() == {*cyrt.__all__, "kernels", "numpy"}
+    assert all(lines.values())
+
+
+@pytest.mark.parametrize("module", ["cyrt", "cyrt.nn", "cyrt.numpy", "cyrt.random", "cyrt.kernels"])
 def test_every_name_is_declared_with_a_docstring(folder, module):
     found = declared(folder, module)
     names = set(importlib.import_module(module).__all__) - {"nn", "random"}

@@ -1,0 +1,207 @@
+"""Arrays from bytes, and in NumPy's file formats."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from cyrt.dtypes import dtype as _dtype
+from cyrt.ndarray import Array
+from cyrt.numpy.replacement import replace_file
+from cyrt.ops.creation import asarray
+from cyrt.runtime.host_memory import ManagedBuffer, PinnedBuffer
+from cyrt.runtime.memory import Buffer
+
+__all__ = ["frombuffer", "load", "loadtxt", "save", "savetxt", "savez", "savez_compressed"]
+
+
+def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Array:
+    """Copy host memory to a one-dimensional array.
+
+    Parameters
+    ----------
+    buffer : bytes or another object with the buffer interface
+    dtype : DType
+        The element type; ``float`` is float32 here.
+    count : int
+        The number of elements; -1 is all.
+    offset : int
+        The first element's offset in bytes.
+    """
+    return asarray(np.frombuffer(buffer, _dtype(dtype).numpy, count, offset))
+
+
+def save(file: Any, arr: Any) -> None:
+    """Write an array into a file of NumPy's format ``.npy``; it waits. See :func:`numpy.save`.
+
+    Parameters
+    ----------
+    file : str, os.PathLike or file
+        ``.npy`` is added to a name without it. An existing file is replaced when the new one is
+        complete.
+    arr : Array or another input of :func:`numpy.asarray`
+        Any of cyrt's element types. The format has no bfloat16: it is written as ``|V2``, bytes
+        without a type, which :func:`cyrt.load` reads as bfloat16.
+
+    Raises
+    ------
+    TypeError
+        cyrt does not have the element type.
+    """
+    host = host_array(arr, "save: arr")
+    _write(file, ".npy", lambda target: np.save(target, host, allow_pickle=False))
+
+
+def savez(file: Any, /, *args: Any, **kwds: Any) -> None:
+    """Write several arrays into one file ``.npz``; it waits. See :func:`numpy.savez`.
+
+    Parameters
+    ----------
+    file : str, os.PathLike or file
+        As in :func:`cyrt.save`, with ``.npz``.
+    *args, **kwds
+        Arrays as in :func:`cyrt.save`. Those without a name are ``arr_0``, ``arr_1`` ...
+    """
+    _write_several(file, "savez", np.savez, args, kwds)
+
+
+def savez_compressed(file: Any, /, *args: Any, **kwds: Any) -> None:
+    """Write several arrays into one compressed file; see :func:`cyrt.savez`."""
+    _write_several(file, "savez_compressed", np.savez_compressed, args, kwds)
+
+
+def savetxt(fname: Any, X: Array, *args: Any, **options: Any) -> None:
+    """Write an array of one or two dimensions as text; it waits. See :func:`numpy.savetxt`."""
+    host = _to_host(X, "savetxt: X")
+    _write(fname, "", lambda target: np.savetxt(target, host, *args, **options))
+
+
+def _to_host(x: Any, name: str) -> np.ndarray:
+    if isinstance(x, Array):
+        return x.numpy()
+    if isinstance(x, Buffer) and not isinstance(x, (PinnedBuffer, ManagedBuffer)):
+        raise TypeError(
+            f"{name}: expected an Array, got {type(x).__name__}, which has no element type: "
+            "cyrt.asarray(buffer, dtype=...) is an Array of its memory"
+        )
+    return np.asarray(x)
+
+
+def host_array(x: Any, name: str) -> np.ndarray:
+    """Convert to a NumPy array; TypeError unless cyrt has the element type."""
+    host = _to_host(x, name)
+    try:
+        _dtype(host.dtype)
+    except TypeError as error:
+        raise TypeError(f"{name}: {error}") from None
+    return host
+
+
+def _write_several(
+    file: Any, name: str, writer: Callable[..., None], args: tuple[Any, ...], kwds: dict[str, Any]
+) -> None:
+    hosts = [host_array(each, f"{name}: arr_{place}") for place, each in enumerate(args)]
+    named = {key: host_array(each, f"{name}: {key}") for key, each in kwds.items()}
+    _write(file, ".npz", lambda target: writer(target, *hosts, allow_pickle=False, **named))
+
+
+def _write(file: Any, suffix: str, writer: Callable[[Any], None]) -> None:
+    if not isinstance(file, (str, bytes, os.PathLike)):
+        writer(file)
+        return
+    name = os.fsdecode(file)
+    with replace_file(name if name.endswith(suffix) else name + suffix) as partial:
+        writer(partial)
+
+
+def load(file: Any) -> Array | dict[str, Array]:
+    """Read a file that :func:`cyrt.save`, :func:`cyrt.savez` or NumPy wrote.
+
+    Parameters
+    ----------
+    file : str, os.PathLike or file
+
+    Returns
+    -------
+    Array, or dict of str and Array
+        A dict of the arrays' names for a file ``.npz``. Elements of type ``|V2`` are bfloat16.
+
+    Raises
+    ------
+    ValueError
+        The file is damaged, truncated, or not in NumPy's format.
+    TypeError
+        cyrt does not have the element type, such as a structured one; or `file` is neither a name
+        nor an open file.
+    """
+    if not isinstance(file, (str, bytes, os.PathLike)) and not hasattr(file, "read"):
+        raise TypeError(
+            f"load: file: expected a name, a path or an open file, got {type(file).__name__}"
+        )
+    with _reading_errors(file):
+        found = np.load(file, allow_pickle=False)
+    if isinstance(found, np.ndarray):
+        return _to_array(found, file, "")
+    arrays = {}
+    with found:
+        for name in found.files:
+            with _reading_errors(file):
+                host = found[name]
+            arrays[name] = _to_array(host, file, f", array {name!r}")
+    return arrays
+
+
+@contextmanager
+def _reading_errors(file: Any) -> Iterator[None]:
+    """Raise ValueError for a damaged file, for which NumPy and zipfile raise many types."""
+    try:
+        yield
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:
+        text = str(error)
+        if "Object arrays" in text:
+            raise TypeError(
+                f"load: {_name(file)}: an array of Python objects, which are no elements of cyrt's"
+            ) from None
+        # NumPy takes every file that it does not know for a pickle, and advises to load that.
+        reason = "" if "allow_pickle" in text else f": {text}"
+        raise ValueError(
+            f"load: {_name(file)} is damaged, or no file of NumPy's format{reason}"
+        ) from error
+
+
+def _to_array(host: Any, file: Any, part: str) -> Array:
+    if not isinstance(host, np.ndarray):  # NumPy returns an archive's other files as bytes
+        raise ValueError(f"load: {_name(file)}{part}: is no array of NumPy's format")
+    if host.dtype == "V2":
+        host = host.view(_dtype("bfloat16").numpy)
+    try:
+        _dtype(host.dtype.newbyteorder("="))
+    except TypeError as error:
+        raise TypeError(f"load: {_name(file)}{part}: {error}") from None
+    return asarray(host)
+
+
+def _name(file: Any) -> str:
+    return os.fsdecode(file) if isinstance(file, (str, bytes, os.PathLike)) else repr(file)
+
+
+def loadtxt(fname: Any, dtype: Any = float, *args: Any, **options: Any) -> Array:
+    """Read the numbers in a text file. See :func:`numpy.loadtxt`.
+
+    Parameters
+    ----------
+    fname : path, file or sequence of str
+    dtype : DType
+        ``float`` is float32 here.
+    *args, **options
+        Further arguments of NumPy's function.
+    """
+    target = _dtype(dtype)
+    read_as = "float64" if target.name == "bfloat16" else target.name  # NumPy reads no bfloat16
+    return asarray(np.loadtxt(fname, read_as, *args, **options), dtype=target)

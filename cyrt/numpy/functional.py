@@ -1,0 +1,69 @@
+"""Functions that call the caller's functions with arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+from cyrt.ndarray import Array
+from cyrt.numpy.grids import indices
+from cyrt.ops.arguments import axis_of, check_array
+from cyrt.ops.creation import asarray
+from cyrt.ops.manipulation import stack
+from cyrt.ops.shapes import moveaxis, reshape
+
+__all__ = ["apply_along_axis", "fromfunction"]
+
+
+def apply_along_axis(
+    func1d: Callable[..., Any], axis: int, arr: Array, *args: Any, **kwargs: Any
+) -> Array:
+    """Apply a function to each one-dimensional slice along an axis.
+
+    Parameters
+    ----------
+    func1d : callable
+        It is called once for each slice, with an array of one dimension and the further arguments,
+        and returns arrays of one shape, or numbers.
+    axis : int
+    arr : Array
+        There must be at least one slice.
+
+    Returns
+    -------
+    Array
+        The dimensions of the function's results replace the axis.
+    """
+    along = axis_of(axis, check_array(arr, "apply_along_axis: arr").ndim)
+    rows = moveaxis(arr, along, -1)
+    outer = rows.shape[:-1]
+    if not prod(outer):
+        raise ValueError(f"apply_along_axis: arr: there is no row, the shape is {arr.shape}")
+    found = stack(
+        [
+            asarray(func1d(row, *args, **kwargs), device=arr.device)
+            for row in reshape(rows, (prod(outer), rows.shape[-1]))
+        ]
+    )
+    inner = found.ndim - 1
+    return moveaxis(
+        reshape(found, (*outer, *found.shape[1:])),
+        tuple(range(-inner, 0)),
+        tuple(range(along, along + inner)),
+    )
+
+
+def fromfunction(
+    function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any
+) -> Any:
+    """Call a function once with arrays of the indices along each dimension.
+
+    Parameters
+    ----------
+    function : callable
+    shape : tuple of int
+    dtype : DType
+        The indices' type; ``float`` is float32 here.
+    """
+    return function(*indices(shape, dtype), **kwargs)

@@ -1,0 +1,255 @@
+"""Histograms: values counted by bins."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from operator import gt, lt
+from typing import Any, Literal
+
+from cyrt import settings
+from cyrt.ndarray import Array
+from cyrt.numpy.coercion import as_array_like, float_types
+from cyrt.ops import functions as elementary
+from cyrt.ops import reduce
+from cyrt.ops.arange import arange, linspace
+from cyrt.ops.arguments import check_array, check_flags, int_of, is_int
+from cyrt.ops.copy import astype, check_device, check_devices
+from cyrt.ops.creation import zeros
+from cyrt.ops.manipulation import stack
+from cyrt.ops.scan import diff
+from cyrt.ops.scatter import combine_by_key
+from cyrt.ops.search import searchsorted
+from cyrt.ops.shapes import ravel
+from cyrt.ops.sort import sort
+from cyrt.ops.ternary import where
+
+__all__ = ["bincount", "digitize", "histogram", "histogram_bin_edges"]
+
+
+def bincount(x: Array, /, weights: Array | None = None, minlength: int = 0) -> Array:
+    """Count the occurrences of the integers 0, 1, 2 ...; it waits for the greatest integer.
+
+    Parameters
+    ----------
+    x : Array
+        Integers of 0 or more, one-dimensional.
+    weights : Array, optional
+        x's shape, and a real type; each integer is counted by its weight.
+    minlength : int
+        The least length of the result.
+
+    Returns
+    -------
+    Array
+        Type int64; with weights float64 if the weights have that type, otherwise float32. The sums
+        are computed in float64, each of the weights of one integer alone.
+
+    Raises
+    ------
+    ValueError
+        An integer is negative, x is not one-dimensional, or the weights have another shape.
+    """
+    if check_array(x, "bincount: x").ndim != 1:
+        raise ValueError(f"bincount: x: expected one dimension, got shape {x.shape}")
+    if x.dtype.kind not in "biu":
+        raise TypeError(f"bincount: x: expected integers, got {x.dtype}")
+    if int_of(minlength, "bincount: minlength") < 0:
+        raise ValueError(f"bincount: minlength: expected 0 or more, got {minlength}")
+    length = 0
+    if x.size:
+        least, greatest = stack([reduce.min(x), reduce.max(x)]).tolist()
+        if least < 0:
+            raise ValueError(f"bincount: x: expected integers of 0 or more, got {least}")
+        length = int(greatest) + 1
+    length = max(length, minlength)
+    if weights is None:
+        edges = arange(length + 1, device=x.device)
+        return diff(searchsorted(sort(astype(x, "int64", copy=False)), edges))
+    return _sum_by_bin(x, weights, x.shape, length, "bincount")
+
+
+def _sum_by_bin(bins: Array, weights: Any, shape: tuple[int, ...], length: int, name: str) -> Array:
+    """Sum the weights of each bin, of numbers below the length; the weights have the shape."""
+    if check_array(weights, f"{name}: weights").shape != shape:
+        raise ValueError(f"{name}: weights: expected shape {shape}, got {weights.shape}")
+    if weights.dtype.kind == "c":
+        raise TypeError(f"{name}: weights: expected a real type, got {weights.dtype}")
+    check_device(weights, bins, f"{name}: weights")
+    result = "float64" if weights.dtype == "float64" else "float32"
+    computed = "float64" if weights.dtype.kind in "biu" else result
+    sums = zeros(length, dtype=computed, device=bins.device)
+    keys = astype(ravel(bins), "uint32" if length <= 1 << 32 else "uint64", copy=False)
+    combine_by_key("add", sums, keys, astype(ravel(weights), computed, copy=False))
+    return astype(sums, result, copy=False)
+
+
+def _bounds(ordered: Array, edges: Array) -> Array:
+    """Count the elements before each edge, and those on the last edge too."""
+    found = searchsorted(ordered, edges)
+    found[-1:] = searchsorted(ordered, edges[-1:], side="right")
+    return found
+
+
+def histogram(
+    a: Array,
+    bins: Any = 10,
+    range: tuple[float, float] | None = None,
+    density: bool | None = None,
+    weights: Array | None = None,
+) -> tuple[Array, Array]:
+    """Count the elements in each bin.
+
+    Parameters
+    ----------
+    a : Array
+        A real type, any shape.
+    bins : int, Array or sequence of numbers
+        The number of bins of equal width, or the edges, ascending. Edges of an Array that do not
+        ascend raise ValueError in checking mode (``CYRT_CHECK=1``); otherwise a bin whose right
+        edge is less than its left one counts nothing.
+    range : tuple of two floats, optional
+        The first and last edge if `bins` is a number; by default the least and greatest element.
+    density : bool, optional
+        Whether each count is divided by the total and by the bin's width.
+    weights : Array, optional
+        a's shape; each element is counted by its weight, see :func:`cyrt.bincount`.
+
+    Returns
+    -------
+    hist : Array
+        Type int64, or a float type with weights or `density`. A bin includes its left edge; the
+        last bin includes both.
+    edges : Array
+        One more than the bins; a's type if that is floating-point, otherwise float32. Without
+        `range` the edges are not finite if an element is not; then nothing is counted.
+    """
+    values = ravel(check_array(a, "histogram: a"))
+    if values.dtype.kind == "c":
+        raise TypeError(f"histogram: expected a real type, got {a.dtype}")
+    check_flags("histogram", density=density is not None and density)
+    even = is_int(bins) and not isinstance(bins, Array)
+    if even:
+        edges = _uniform_edges(values, int_of(bins, "histogram: bins"), range)
+    else:
+        edges = _edges(values, bins, "histogram")
+    result = float_types(values)[0] if even else edges.dtype
+    values, edges = _to_common_type(values, edges)
+    if weights is None:
+        found = elementary.maximum(diff(_bounds(sort(values), edges)), 0)
+    else:
+        # Bins are numbered from 1. Elements before the first edge have the number 0, those beyond
+        # the last one, and NaN, the number of edges.
+        count = edges.size
+        places = searchsorted(edges, values, side="right")
+        if count:
+            places = where(values == edges[-1:], count - 1, places)
+        found = _sum_by_bin(places, weights, a.shape, count + 1, "histogram")[1:-1]
+    if even:
+        found = where(elementary.isfinite(edges[0]) & elementary.isfinite(edges[-1]), found, 0)
+    if density:
+        dtype, computed = float_types(found, astype(edges[:0], result))
+        found = astype(
+            astype(found, computed) / diff(astype(edges, computed)) / reduce.sum(found),
+            dtype,
+            copy=False,
+        )
+    return found, astype(edges, result, copy=False)
+
+
+def _edges(values: Array, bins: Any, name: str, descending: bool = False) -> Array:
+    """Convert and check the caller's edges.
+
+    The order of those on the device is checked in checking mode, which waits for them.
+    """
+    if isinstance(bins, str) or not hasattr(bins, "__iter__"):
+        raise TypeError(f"{name}: bins: expected edges or a number of bins, got {bins!r}")
+    edges = as_array_like(values, bins, f"{name}: bins")
+    if edges.ndim != 1:
+        raise ValueError(f"{name}: bins: expected one dimension, got shape {edges.shape}")
+    if isinstance(bins, Array) and settings.get("CYRT_CHECK"):
+        bins = bins.tolist()
+    if not isinstance(bins, Array):
+        rises, falls = (any(function(*each) for each in pairwise(bins)) for function in (lt, gt))
+        if falls and (rises or not descending):
+            raise ValueError(
+                f"{name}: bins: expected ascending "
+                f"{'or descending ' if descending else ''}numbers, got {bins}"
+            )
+    return edges
+
+
+def _to_common_type(values: Array, edges: Array) -> tuple[Array, Array]:
+    """Convert values and edges to types that compare exactly enough.
+
+    Integers and floats, and uint64 and signed integers, are compared as float64.
+    """
+    kinds = {values.dtype.kind, edges.dtype.kind}
+    if len(kinds) == 1 or ("f" not in kinds and "uint64" not in (values.dtype, edges.dtype)):
+        return values, edges
+    return _to_float64(values), _to_float64(edges)
+
+
+def _to_float64(x: Array) -> Array:
+    return x if x.dtype.kind == "f" else astype(x, "float64")
+
+
+def _uniform_edges(values: Array, count: int, limits: tuple[float, float] | None) -> Array:
+    if count < 1:
+        raise ValueError(f"histogram: bins: expected 1 or more, got {count}")
+    dtype = values.dtype if values.dtype.kind == "f" else "float64"
+    if limits is not None or values.size == 0:
+        try:
+            low, high = (0.0, 1.0) if limits is None else map(float, limits)
+        except (TypeError, ValueError):
+            raise TypeError(f"histogram: range: expected two numbers, got {limits!r}") from None
+        if not (float("-inf") < low <= high < float("inf")):
+            raise ValueError(
+                f"histogram: range: expected two finite numbers, ascending, got {limits}"
+            )
+        if low == high:
+            low, high = low - 0.5, high + 0.5
+        return linspace(low, high, count + 1, dtype=dtype, device=values.device)
+    least, most = (astype(each, "float64") for each in (reduce.min(values), reduce.max(values)))
+    alike = least == most
+    first, last = where(alike, least - 0.5, least), where(alike, most + 0.5, most)
+    steps = arange(count + 1, dtype="float64", device=values.device)
+    edges = first + steps * ((last - first) / count)
+    edges[-1:] = last
+    return astype(edges, dtype)
+
+
+def histogram_bin_edges(
+    a: Array, bins: Any = 10, range: tuple[float, float] | None = None
+) -> Array:
+    """The edges of :func:`cyrt.histogram`'s bins."""
+    check_devices("histogram_bin_edges", a=a, bins=bins)
+    return histogram(a, bins, range)[1]
+
+
+def digitize(x: Array, bins: Any, right: bool = False) -> Array:
+    """The index of each element's bin: the number of edges at or below the element.
+
+    Parameters
+    ----------
+    x : Array
+        A real type.
+    bins : Array or sequence of numbers
+        The edges, ascending or descending, one-dimensional; NaN is greater than all numbers.
+    right : bool
+        Whether bins include their right edge instead of the left one.
+
+    Returns
+    -------
+    Array
+        Type int64, x's shape; 0 before the first edge.
+    """
+    check_flags("digitize", right=right)
+    edges = _edges(check_array(x, "digitize: x"), bins, "digitize", descending=True)
+    x, edges = _to_common_type(x, edges)
+    side: Literal["left", "right"] = "left" if right else "right"
+    ascending = searchsorted(edges, x, side=side)
+    if edges.size < 2:
+        return ascending
+    descending = edges.size - searchsorted(edges[::-1], x, side=side)
+    first, last = edges[0], edges[-1]
+    return where((first <= last) | (last != last), ascending, descending)

@@ -1,0 +1,75 @@
+"""Interoperability with NumPy: its functions that get an Array, conversion to NumPy arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cyrt.ndarray import Array
+from cyrt.ops.inspection import namespace
+
+__all__ = ["asnumpy"]
+
+
+def call_function(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    """Call cyrt's function of the name of one of NumPy's that got an Array (NEP 18).
+
+    Raises
+    ------
+    TypeError
+        cyrt has no such function; the errors of that function.
+    """
+    name = f"{function.__module__}.{function.__name__}".removeprefix("numpy.")
+    return _own_function(name, f"{function.__module__}.{function.__name__}")(*args, **keywords)
+
+
+def call_ufunc(
+    ufunc: np.ufunc, method: str, operands: tuple[Any, ...], keywords: dict[str, Any]
+) -> Any:
+    """Call cyrt's function of the name of one of NumPy's elementwise functions, or a method of it,
+    that got an Array (NEP 13).
+
+    Raises
+    ------
+    TypeError
+        cyrt has no such function, or the result would be written into a NumPy array; the errors of
+        that function.
+    """
+    name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
+    if getattr(np, ufunc.__name__, None) is not ufunc:  # another library's
+        raise _no_function(name)
+    out = keywords.pop("out", ())
+    if any(isinstance(each, np.ndarray) for each in out):
+        raise TypeError(
+            f"numpy.{name} writes into a NumPy array and got an Array, which lies on a device: "
+            "convert the Array by x.numpy(), or the NumPy array by cyrt.asarray()"
+        )
+    if len(out) == 1:
+        keywords["out"] = out[0]
+    elif out:
+        raise TypeError(f"numpy.{name}: out: cyrt.{name} has no such argument")
+    return _own_function(name, f"numpy.{name}")(*operands, **keywords)
+
+
+def _own_function(name: str, called: str) -> Any:
+    """Return cyrt's function of a name, which may have dots."""
+    for module in (namespace(), namespace().numpy):
+        found: Any = module
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        if callable(found):
+            return found
+    raise _no_function(called)
+
+
+def _no_function(called: str) -> TypeError:
+    return TypeError(
+        f"{called} got an Array, which lies on a device, and cyrt has no such function: convert "
+        "the Array by x.numpy()"
+    )
+
+
+def asnumpy(a: Any, /) -> np.ndarray:
+    """Copy an Array to a NumPy array, or convert another object to one; CuPy's name."""
+    return a.numpy() if isinstance(a, Array) else np.asarray(a)

@@ -1,0 +1,178 @@
+"""Reductions that ignore NaN."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf, nan
+from typing import Any
+
+from cyrt.dtypes import dtype as _dtype
+from cyrt.ndarray import Array
+from cyrt.numpy.coercion import to_inexact
+from cyrt.ops import functions as elementary
+from cyrt.ops import reduce
+from cyrt.ops.arguments import check_array
+from cyrt.ops.copy import astype
+from cyrt.ops.scan import cumprod, cumsum
+from cyrt.ops.ternary import where
+
+__all__ = [
+    "nanargmax",
+    "nanargmin",
+    "nancumprod",
+    "nancumsum",
+    "nanmax",
+    "nanmean",
+    "nanmin",
+    "nanprod",
+    "nanstd",
+    "nansum",
+    "nanvar",
+]
+
+
+def _replace_nan(x: Array, value: float, name: str) -> Array:
+    """Replace each NaN by a number."""
+    if check_array(x, f"{name}: x").dtype.kind not in "fc":
+        return x
+    return where(elementary.isnan(x), value, x)
+
+
+def nansum(x: Array, /, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Array:
+    """The sum over axes of elements that are not NaN; see :func:`cyrt.sum`."""
+    return reduce.sum(_replace_nan(x, 0, "nansum"), axis=axis, dtype=dtype, keepdims=keepdims)
+
+
+def nanprod(x: Array, /, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Array:
+    """The product over axes of elements that are not NaN; see :func:`cyrt.prod`."""
+    return reduce.prod(_replace_nan(x, 1, "nanprod"), axis=axis, dtype=dtype, keepdims=keepdims)
+
+
+def nanmax(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
+    """The largest element over axes that is not NaN; NaN if all are. See :func:`cyrt.max`."""
+    return _extreme(reduce.max, x, -inf, axis, keepdims, "nanmax")
+
+
+def nanmin(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
+    """The smallest element over axes that is not NaN; NaN if all are. See :func:`cyrt.max`."""
+    return _extreme(reduce.min, x, inf, axis, keepdims, "nanmin")
+
+
+def _extreme(
+    function: Callable[..., Array], x: Array, least: float, axis: Any, keepdims: bool, name: str
+) -> Array:
+    found = function(_replace_nan(x, least, name), axis=axis, keepdims=keepdims)
+    if x.dtype.kind != "f":
+        return found
+    nothing = reduce.all(elementary.isnan(x), axis=axis, keepdims=keepdims)
+    return where(nothing, nan, found)
+
+
+def nanargmax(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -> Array:
+    """The index of the largest element along an axis that is not NaN; 0 if all are."""
+    return reduce.argmax(_replace_nan(x, -inf, "nanargmax"), axis=axis, keepdims=keepdims)
+
+
+def nanargmin(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -> Array:
+    """The index of the smallest element along an axis that is not NaN; 0 if all are."""
+    return reduce.argmin(_replace_nan(x, inf, "nanargmin"), axis=axis, keepdims=keepdims)
+
+
+def nancumsum(x: Array, /, axis: int | None = None, dtype: Any = None) -> Array:
+    """The sums of all elements up to each one, NaN as 0; see :func:`cyrt.cumsum`."""
+    return cumsum(_replace_nan(x, 0, "nancumsum"), axis, dtype)
+
+
+def nancumprod(x: Array, /, axis: int | None = None, dtype: Any = None) -> Array:
+    """The products of all elements up to each one, NaN as 1; see :func:`cyrt.cumprod`."""
+    return cumprod(_replace_nan(x, 1, "nancumprod"), axis, dtype)
+
+
+def _cast_input(x: Array, dtype: Any, name: str) -> Array:
+    """Check an array, and cast it to a floating-point type unless that is None."""
+    if dtype is None:
+        return check_array(x, f"{name}: x")
+    if _dtype(dtype).kind not in "fc":
+        raise TypeError(f"{name}: dtype: expected a floating-point type, got {_dtype(dtype)}")
+    return astype(check_array(x, f"{name}: x"), dtype, copy=False)
+
+
+def nanmean(x: Array, /, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Array:
+    """The mean over axes of elements that are not NaN; NaN if all are. See :func:`cyrt.mean`."""
+    x = to_inexact(_cast_input(x, dtype, "nanmean"))
+    total = _sum_values(_replace_nan(x, 0, "nanmean"), axis, keepdims)
+    return astype(total / _count_values(x, axis, keepdims), x.dtype, copy=False)
+
+
+def _sum_type(x: Array) -> Any:
+    """The type of sums: those of 16-bit floats may overflow their type."""
+    return _dtype("float32") if x.dtype.itemsize < 4 else x.dtype
+
+
+def _sum_values(x: Array, axis: Any, keepdims: bool) -> Array:
+    return reduce.sum(x, axis=axis, dtype=_sum_type(x), keepdims=keepdims)
+
+
+def _count_values(x: Array, axis: Any, keepdims: bool) -> Array:
+    """Count the elements over axes that are not NaN, as the type of sums."""
+    count = reduce.count_nonzero(x == x, axis=axis, keepdims=keepdims)
+    return astype(count, _sum_type(x).real)
+
+
+def nanvar(
+    x: Array,
+    /,
+    axis: Any = None,
+    dtype: Any = None,
+    *,
+    ddof: float = 0,
+    correction: float | None = None,
+    keepdims: bool = False,
+) -> Array:
+    """The variance over axes of elements that are not NaN.
+
+    Parameters
+    ----------
+    x : Array
+        A real type; integers are cast to float32.
+    axis : int or tuple of int, optional
+        By default all axes.
+    dtype : DType, optional
+        A floating-point type, to which elements are cast first.
+    ddof : number
+        The divisor is the number of elements minus ddof.
+    correction : number, optional
+        The standard's name of ddof; only one of the two may differ from 0.
+    keepdims : bool
+        Whether the axes are kept with size 1.
+
+    Returns
+    -------
+    Array
+        NaN where the divisor is not positive; for integers as in :func:`cyrt.var`.
+    """
+    x = _cast_input(x, dtype, "nanvar")
+    ddof = reduce.correction_of(ddof, correction)
+    if x.dtype.kind != "f":
+        return reduce.var(x, axis=axis, correction=ddof, keepdims=keepdims)
+    wide = astype(x, _sum_type(x), copy=False)
+    apart = where(elementary.isnan(x), 0, wide - nanmean(wide, axis, keepdims=True))
+    total = _sum_values(apart * apart, axis, keepdims)
+    divisor = _count_values(x, axis, keepdims) - ddof
+    return astype(where(divisor > 0, total / divisor, nan), x.dtype, copy=False)
+
+
+def nanstd(
+    x: Array,
+    /,
+    axis: Any = None,
+    dtype: Any = None,
+    *,
+    ddof: float = 0,
+    correction: float | None = None,
+    keepdims: bool = False,
+) -> Array:
+    """The standard deviation over axes of what is not NaN, the root of :func:`cyrt.nanvar`."""
+    return elementary.sqrt(
+        nanvar(x, axis, dtype, ddof=ddof, correction=correction, keepdims=keepdims)
+    )

@@ -1,0 +1,325 @@
+"""Averages, order statistics and covariances."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import nan, prod
+from typing import Any
+
+import numpy as np
+
+from cyrt.ndarray import Array
+from cyrt.numpy.coercion import as_array_like, float_types, to_inexact
+from cyrt.ops import functions as elementary
+from cyrt.ops import reduce
+from cyrt.ops.arguments import axes_of, check_array, check_flags
+from cyrt.ops.broadcasting import broadcast_to
+from cyrt.ops.copy import astype, check_device, check_devices
+from cyrt.ops.creation import full
+from cyrt.ops.gather import take, take_along_axis
+from cyrt.ops.manipulation import concat
+from cyrt.ops.matmul import matmul
+from cyrt.ops.shapes import expand_dims, moveaxis, reshape
+from cyrt.ops.sort import sort
+from cyrt.ops.ternary import clip, where
+from cyrt.ops.views import diagonal
+
+__all__ = [
+    "average",
+    "corrcoef",
+    "cov",
+    "median",
+    "nanmedian",
+    "nanpercentile",
+    "nanquantile",
+    "percentile",
+    "quantile",
+]
+
+
+def average(
+    a: Array,
+    axis: Any = None,
+    weights: Array | None = None,
+    returned: bool = False,
+    *,
+    keepdims: bool = False,
+) -> Any:
+    """The weighted mean over axes.
+
+    Parameters
+    ----------
+    a : Array
+        Integers give float32; with weights they are computed in float64.
+    axis : int or tuple of int, optional
+        By default all axes.
+    weights : Array, optional
+        a's shape, or the axes' shape; by default all weights are 1. Where their sum is 0 the result
+        is NaN or infinite.
+    returned : bool
+        Whether to return a tuple of the result and the sum of the weights.
+    keepdims : bool
+        Whether the axes are kept with size 1.
+    """
+    check_flags("average", returned=returned, keepdims=keepdims)
+    axes = axes_of(axis, check_array(a, "average: a").ndim)
+    if weights is None:
+        a = to_inexact(a)
+        result = reduce.mean(a, axis=axes, keepdims=keepdims)
+        total = full((), prod(a.shape[d] for d in axes), dtype=result.dtype, device=a.device)
+    else:
+        weights = as_array_like(a, weights, "average: weights")
+        if weights.shape != a.shape:
+            if axis is None:
+                raise TypeError(
+                    f"average: an axis is needed: shapes {a.shape} and "
+                    f"{weights.shape} of the weights differ"
+                )
+            if weights.shape != tuple(a.shape[d] for d in axes):
+                raise ValueError(
+                    f"average: weights: expected shape {a.shape}, or that of the "
+                    f"axes {axes}, got {weights.shape}"
+                )
+            order = sorted(range(len(axes)), key=axes.__getitem__)
+            weights = reshape(
+                weights.transpose(order) if order else weights,
+                [size if d in axes else 1 for d, size in enumerate(a.shape)],
+            )
+        dtype, computed = float_types(a, weights)
+        weights = broadcast_to(astype(weights, computed, copy=False), a.shape)
+        total = reduce.sum(weights, axis=axes, keepdims=keepdims)
+        result = reduce.sum(a * weights, axis=axes, keepdims=keepdims) / total
+        result, total = (astype(each, dtype, copy=False) for each in (result, total))
+    if not returned:
+        return result
+    return result, (broadcast_to(total, result.shape) if total.shape != result.shape else total)
+
+
+def _sort_axes(a: Array, axis: Any, name: str) -> tuple[Array, tuple[int, ...]]:
+    """Sort the elements over axes along a new last axis, NaN last; also return the axes."""
+    a = to_inexact(check_array(a, f"{name}: a"))
+    axes = axes_of(axis, a.ndim)
+    kept = tuple(size for d, size in enumerate(a.shape) if d not in axes)
+    rows = moveaxis(a, axes, tuple(range(-len(axes), 0)))
+    return sort(reshape(rows, (*kept, prod(a.shape[d] for d in axes)))), axes
+
+
+def _finish_median(result: Array, ordered: Array, axes: tuple[int, ...], keepdims: bool) -> Array:
+    """Set results of elements with NaN, which is the last one, to NaN, and keep the axes."""
+    last = ordered[..., -1]
+    result = where(elementary.isnan(last), last, result)
+    return expand_dims(result, axes) if keepdims else result
+
+
+def median(a: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
+    """The median over axes: the middle element, or the mean of the two middle ones.
+
+    Parameters
+    ----------
+    a : Array
+        A real type; integers are cast to float32.
+    axis : int or tuple of int, optional
+        By default all axes.
+    keepdims : bool
+        Whether the axes are kept with size 1.
+
+    Returns
+    -------
+    Array
+        NaN if an element is NaN, or there are no elements.
+    """
+    check_flags("median", keepdims=keepdims)
+    ordered, axes = _sort_axes(a, axis, "median")
+    n = ordered.shape[-1]
+    if n == 0:
+        return reduce.mean(to_inexact(a), axis=axes, keepdims=keepdims)
+    middle = reduce.mean(ordered[..., (n - 1) // 2 : n // 2 + 1], axis=-1)
+    return _finish_median(middle, ordered, axes, keepdims)
+
+
+def quantile(
+    a: Array, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
+) -> Array:
+    """The quantiles over axes, interpolated linearly between elements.
+
+    Parameters
+    ----------
+    a : Array
+        A real type; integers are cast to float32.
+    q : number, sequence or Array of numbers
+        The probabilities, from 0 to 1. Those of an Array are not checked, but clipped.
+    axis : int or tuple of int, optional
+        By default all axes.
+    method : str
+        ``"linear"``, the only one.
+    keepdims : bool
+        Whether the axes are kept with size 1.
+
+    Returns
+    -------
+    Array
+        q's dimensions are the first. NaN if an element is NaN.
+
+    Raises
+    ------
+    ValueError
+        The method is unknown, a probability is out of range, or there are no elements.
+    """
+    return _quantile(a, q, 1, axis, method, keepdims, "quantile", False)
+
+
+def percentile(
+    a: Array, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
+) -> Array:
+    """The quantiles of probabilities in percent, from 0 to 100; see :func:`cyrt.quantile`."""
+    return _quantile(a, q, 100, axis, method, keepdims, "percentile", False)
+
+
+def nanmedian(a: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
+    """:func:`cyrt.median` of what is not NaN; NaN where all are."""
+    check_flags("nanmedian", keepdims=keepdims)
+    ordered, axes = _sort_axes(a, axis, "nanmedian")
+    if ordered.shape[-1] == 0:
+        return median(a, axis, keepdims=keepdims)
+    count = _count(ordered)
+    dtype, computed = float_types(ordered)
+    low, high = (
+        astype(take_along_axis(ordered, each, axis=-1)[..., 0], computed, copy=False)
+        for each in (clip((count - 1) // 2, 0), count // 2)
+    )
+    found = astype(where(count[..., 0] == 0, low, low + high) / 2, dtype, copy=False)
+    return expand_dims(found, axes) if keepdims else found
+
+
+def _count(ordered: Array) -> Array:
+    """Count the elements of each row that are not NaN. NaN are the last ones."""
+    return reduce.count_nonzero(ordered == ordered, axis=-1, keepdims=True)
+
+
+def nanquantile(
+    a: Array, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
+) -> Array:
+    """:func:`cyrt.quantile` of what is not NaN; NaN where all are."""
+    return _quantile(a, q, 1, axis, method, keepdims, "nanquantile", True)
+
+
+def nanpercentile(
+    a: Array, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
+) -> Array:
+    """:func:`cyrt.percentile` of what is not NaN; NaN where all are."""
+    return _quantile(a, q, 100, axis, method, keepdims, "nanpercentile", True)
+
+
+def _quantile(
+    a: Array, q: Any, whole: int, axis: Any, method: str, keepdims: bool, name: str, but_nan: bool
+) -> Array:
+    check_flags(name, keepdims=keepdims)
+    if method != "linear":
+        raise ValueError(f"{name}: method: expected 'linear', got {method!r}")
+    ordered, axes = _sort_axes(a, axis, name)
+    n = ordered.shape[-1]
+    if n == 0 and not but_nan:
+        raise ValueError(f"{name}: of no elements there is none; the shape is {a.shape}")
+    parts = as_array_like(ordered, q, f"{name}: q", "float64")
+    for each in () if isinstance(q, Array) else np.asarray(q, np.float64).reshape(-1):
+        if not 0 <= each <= whole:
+            raise ValueError(f"{name}: q: expected numbers from 0 to {whole}, got {each}")
+    if n == 0:
+        ordered = full((*ordered.shape[:-1], 1), nan, dtype=ordered.dtype, device=ordered.device)
+    most: Any = n - 1
+    pick: Callable[..., Array] = take
+    if but_nan:
+        most, pick = clip(_count(ordered) - 1, 0), take_along_axis
+    positions = clip(reshape(astype(parts, "float64"), (-1,)) / whole, 0, 1) * most
+    below = elementary.floor(positions)
+    dtype, computed = float_types(ordered)
+    share = astype(positions - below, computed, copy=False)
+    below = astype(below, "int64")
+    low, high = (
+        astype(pick(ordered, each, axis=-1), computed, copy=False)
+        for each in (below, elementary.minimum(below + 1, most))
+    )
+    apart = high - low
+    found = where(share < 0.5, low + apart * share, high - apart * (1 - share))
+    # An exact position needs no neighbour, and equal infinities have no difference.
+    found = where((share == 0) | (low == high), low, found)
+    found = moveaxis(astype(found, dtype, copy=False), -1, 0)
+    if not but_nan:
+        last = ordered[..., -1]
+        found = where(elementary.isnan(last), last, found)
+    found = reshape(found, (*parts.shape, *found.shape[1:]))
+    if keepdims:
+        return expand_dims(found, tuple(parts.ndim + d for d in axes))
+    return found
+
+
+def cov(
+    m: Array,
+    y: Array | None = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: int | None = None,
+    *,
+    dtype: Any = None,
+) -> Array:
+    """The covariance matrix of variables.
+
+    Parameters
+    ----------
+    m : Array
+        One-dimensional, or a matrix whose rows are variables and whose columns are observations.
+        Integers give float32, and are computed in float64.
+    y : Array, optional
+        More variables.
+    rowvar : bool
+        Whether rows are variables, otherwise columns are.
+    bias : bool
+        Whether the divisor is the number of observations, otherwise it is less by one.
+    ddof : int, optional
+        The difference of the number of observations and the divisor; it overrides `bias`.
+    dtype : DType, optional
+        The result's type.
+
+    Returns
+    -------
+    Array
+        One row and one column for each variable; 0-dimensional for a single one.
+    """
+    check_flags("cov", rowvar=rowvar, bias=bias)
+    variables = [_variables(m, rowvar, "cov: m")]
+    if y is not None:
+        variables.append(_variables(y, rowvar, "cov: y"))
+        check_device(variables[1], variables[0], "cov", "y")
+    dtype, computed = float_types(*variables) if dtype is None else (dtype, dtype)
+    rows = concat([astype(each, computed, copy=False) for each in variables], axis=0)
+    less = ddof if ddof is not None else 0 if bias else 1
+    if less != int(less):
+        raise ValueError(f"cov: ddof: expected an int, got {ddof}")
+    rows = rows - reduce.mean(rows, axis=1, keepdims=True)
+    divisor = max(0, rows.shape[1] - less)
+    found = matmul(rows, elementary.conj(rows.T)) / full(
+        (), divisor, dtype=rows.dtype, device=rows.device
+    )
+    found = astype(found, dtype, copy=False)
+    return reshape(found, ()) if found.shape == (1, 1) else found
+
+
+def _variables(m: Array, rowvar: bool, name: str) -> Array:
+    if check_array(m, name).ndim > 2:
+        raise ValueError(f"{name}: expected one or two dimensions, got shape {m.shape}")
+    if m.ndim < 2:
+        return reshape(m, (1, -1))
+    return m if rowvar else m.T
+
+
+def corrcoef(x: Array, y: Array | None = None, rowvar: bool = True, *, dtype: Any = None) -> Array:
+    """The correlation coefficients of variables, from -1 to 1; see :func:`cyrt.cov`."""
+    check_devices("corrcoef", x=x, y=y)
+    found = cov(x, y, rowvar, dtype=dtype)
+    if found.ndim == 0:
+        return found / found
+    deviations = elementary.sqrt(diagonal(found).real)
+    found = found / deviations[:, None] / deviations[None, :]
+    if found.dtype.kind == "c":
+        return clip(found.real, -1, 1) + 1j * clip(found.imag, -1, 1)
+    return clip(found, -1, 1)

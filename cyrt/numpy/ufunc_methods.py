@@ -1,0 +1,109 @@
+"""The methods of NumPy's binary functions: ``reduce``, ``accumulate``, ``outer`` and ``at``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from cyrt.builtin.rows.elementwise import BINARY
+from cyrt.ndarray import Array
+from cyrt.numpy.coercion import as_array_like, check_cast
+from cyrt.ops import functions as elementary
+from cyrt.ops import reduce as reductions
+from cyrt.ops.arguments import axis_of, check_array
+from cyrt.ops.copy import astype, copy
+from cyrt.ops.manipulation import stack
+from cyrt.ops.scan import cumprod, cumsum
+from cyrt.ops.scatter import combine_at
+from cyrt.ops.shapes import moveaxis, reshape
+
+
+def _reduce(
+    function: Callable[..., Array],
+    array: Any,
+    axis: Any = 0,
+    dtype: Any = None,
+    out: Array | None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Array:
+    """Reduce over axes, by default the first one; a sequence of arrays is stacked first."""
+    if isinstance(array, (list, tuple)):
+        array = stack(array)
+    if dtype is not None:
+        array = astype(check_array(array, "reduce"), dtype, copy=False)
+    # any and all have no such argument.
+    more = {} if initial is None else {"initial": initial}
+    return function(
+        array, axis=axis if array.ndim else None, out=out, keepdims=keepdims, where=where, **more
+    )
+
+
+def _accumulate(function: Callable[..., Array], array: Array, axis: int = 0) -> Array:
+    """Accumulate along an axis by combining elements at distances of 1, 2, 4 ..."""
+    result = copy(check_array(array, "accumulate"))
+    line = moveaxis(result, axis_of(axis, result.ndim), 0)
+    step = 1
+    while step < line.shape[0]:
+        line[step:] = function(line[step:], line[:-step])
+        step *= 2
+    return result
+
+
+def _accumulate_by_scan(
+    function: Callable[..., Array],
+    array: Array,
+    axis: int = 0,
+    dtype: Any = None,
+    out: Array | None = None,
+) -> Array:
+    return function(array, axis, dtype, out)
+
+
+def _outer(function: Callable[..., Array], a: Array, b: Array) -> Array:
+    """Combine each element of a with each of b; a's dimensions are the first."""
+    check_array(a, "outer"), check_array(b, "outer")
+    return function(reshape(a, (*a.shape, *(1,) * b.ndim)), b)
+
+
+def _at(name: str, function: Callable[..., Array], a: Array, indices: Any, b: Any) -> None:
+    """Combine in place at indices; an index that occurs several times is combined each time.
+
+    The values of one index are combined first, in the order of the indices: sums of float32 in
+    float64, those of 16-bit types in float32.
+    """
+    check_array(a, f"{name}.at: a")
+    check_cast(b, a, f"{name}.at: b")
+    values = astype(as_array_like(a, b, f"{name}.at: b", a.dtype), a.dtype, copy=False)
+    if name == "subtract":
+        if a.dtype.kind == "b":
+            raise TypeError("subtract.at: a: expected numbers, got bool")
+        name, function, values = "add", elementary.add, elementary.negative(values)
+    if not combine_at(name, a, indices, values):
+        a[indices] = function(a[indices], values)
+
+
+def attach() -> None:
+    """Add the methods to the functions, as attributes."""
+    function: Any  # an Elementwise, whose stub declares no attributes
+    for name in BINARY:
+        function = getattr(elementary, name)
+        function.outer = partial(_outer, function)
+    for function, reduction in (
+        (elementary.add, reductions.sum),
+        (elementary.multiply, reductions.prod),
+        (elementary.maximum, reductions.max),
+        (elementary.minimum, reductions.min),
+        (elementary.logical_and, reductions.all),
+        (elementary.logical_or, reductions.any),
+    ):
+        function.reduce = partial(_reduce, reduction)
+    for function, scan in ((elementary.add, cumsum), (elementary.multiply, cumprod)):
+        function.accumulate = partial(_accumulate_by_scan, scan)
+    for function in (elementary.maximum, elementary.minimum):
+        function.accumulate = partial(_accumulate, function)
+    for name in ("add", "subtract", "maximum", "minimum"):
+        function = getattr(elementary, name)
+        function.at = partial(_at, name, function)

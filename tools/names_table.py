@@ -1,0 +1,70 @@
+"""Write docs/reference/names.md: a line for each public name of cyrt, under the page that has it.
+
+``python -P tools/names_table.py`` needs the installed package: lines are first sentences of its
+docstrings.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import cyrt
+
+REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "reference"
+TARGET = REFERENCE / "names.md"
+HEAD = """\
+# The names of cyrt
+
+Every public name of `cyrt`, with a line for each: the functions of the array API standard, NumPy's
+everyday functions, and what is cyrt's own. The headings lead to the pages that tell more. Further
+names of NumPy's are in [`cyrt.numpy`](numpy.md).
+
+This file is written by `python -P tools/names_table.py`.
+"""
+_BLOCK = re.compile(r"^::: cyrt\n((?:    .*\n)*)", re.MULTILINE)
+_MEMBER = re.compile(r"^        - (\w+)$", re.MULTILINE)
+_ROLE = re.compile(r":\w+:`~?(?:cyrt\.)?([^`]*)`")
+_SENTENCE = re.compile(r"(.+?)[.:;](?:\s.*)?$")
+
+
+def summary(name: str, value: Any) -> str:
+    """Say in a line what a name is."""
+    own = getattr(value, "__name__", name)
+    if isinstance(value, cyrt.DType):
+        return f"an element type of {8 * value.itemsize} bits"
+    if own != name and getattr(cyrt, own, None) is value:
+        return f"another name of `{own}`"
+    if value is None or isinstance(value, (float, str)):
+        return f"`{value!r}`"
+    paragraph = " ".join((inspect.getdoc(value) or "").partition("\n\n")[0].split())
+    sentence = _SENTENCE.sub(r"\1", _ROLE.sub(r"`\1`", paragraph))
+    return sentence.replace("``", "`").replace("|", "\\|")
+
+
+def sections() -> Iterator[tuple[str, str, list[str]]]:
+    """The title, the file and the names of each page of the reference, in the index's order."""
+    index = (REFERENCE / "index.md").read_text()
+    for title, file in re.findall(r"^\| \[([^]]*)\]\(([^)]*)\)", index, re.MULTILINE):
+        for members in _BLOCK.findall((REFERENCE / file).read_text()):
+            yield title, file, _MEMBER.findall(members)
+
+
+def table() -> str:
+    """Return the file's text."""
+    lines = [HEAD]
+    for title, file, names in sections():
+        lines += [f"## [{title}]({file})", "", "| name | |", "|---|---|"]
+        lines += [f"| `{name}` | {summary(name, getattr(cyrt, name))} |" for name in names]
+        lines.append("")
+    lines += ["## Modules", "", "| name | |", "|---|---|"]
+    for name in ("kernels", "nn", "numpy", "random"):
+        lines.append(f"| [`{name}`]({name}.md) | {summary(name, getattr(cyrt, name))} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    TARGET.write_text(table())
