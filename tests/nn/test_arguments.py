@@ -93,6 +93,21 @@ def test_every_function_is_called():
     assert set(nn.__all__) - set(calls()) == {*elementwise, "logsumexp"}
 
 
+@pytest.mark.parametrize("name", [each for each in nn.__all__ if each.endswith("_vjp")])
+def test_gradients_take_g_and_then_the_arguments_of_the_forward(name):
+    """In its order, and with its defaults; what stands for an argument is at its place."""
+    forward = "conv_general" if name.startswith("conv_") else name.removesuffix("_vjp")
+    stands_for = {"y": "x", "input_shape": "x", "weight_shape": "weight"}
+    wanted = inspect.signature(getattr(nn, forward)).parameters
+    first, *others = inspect.signature(getattr(nn, name)).parameters.values()
+    others = [each for each in others if each.name != "donate"]
+    assert first.name == "g"
+    order = [list(wanted).index(stands_for.get(each.name, each.name)) for each in others]
+    assert order == sorted(order)
+    for each, place in zip(others, order, strict=True):
+        assert each.default == list(wanted.values())[place].default
+
+
 @pytest.mark.parametrize("value", ["a", 1, None, [True]], ids=repr)
 @pytest.mark.parametrize(("name", "argument"), arguments_of(BOOLS))
 def test_bools_are_bools(name, argument, value):
