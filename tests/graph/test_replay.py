@@ -1002,6 +1002,7 @@ def adder(module, call):
 @pytest.mark.parametrize("what", EVENTS)
 def test_what_happens_to_an_operand(in_each_mode, module, streams, pooled, unchecked, what, call):
     """In the middle of a batch that is replayed, which has not used it yet."""
+
     def program(encoder):
         streams.append(cyrt.Stream())
         p = Operands(adder(module, call), streams[-1], Gate())
