@@ -53,11 +53,6 @@ class Gate:
         """Whether a kernel has gone on though the gate was closed: the host was held up."""
         return self.flag[1] != 0
 
-    @property
-    def expired(self):
-        """Whether a kernel has gone on though the gate was closed: the host was held up."""
-        return self.flag[1] != 0
-
     def open_in(self, seconds):
         timer = threading.Timer(seconds, self.open)
         timer.start()

@@ -1533,7 +1533,8 @@ def test_under_other_settings(python, environment):
             # Without the pool a GPU's addresses differ each time, and how many nodes are patched
             # decides where batches end.
             if cyrt.Device(0).emulated or {"CYRT_POOL", "CYRT_CHECK"}.isdisjoint(os.environ):
-                print(log, [stats[key] for key in ("commits", "launches", "early_loads", "patched")])
+                names = "commits", "launches", "early_loads", "patched"
+                print(log, [stats[name] for name in names])
     """
     found = [python(program, **environment, CYRT_REPLAY=mode) for mode in MODES]
     assert [each.returncode for each in found] == [0, 0, 0], [each.stderr for each in found]
