@@ -23,8 +23,13 @@ SPECIAL = (np.nan, np.inf, -np.inf, 0.0, -0.0)
 
 
 def widened(x):
+    """The same numbers in a type in which NumPy's roundings do not count."""
     kind = dtype(x.dtype.name).kind
-    return x.astype(np.complex128 if kind == "c" else np.float64) if kind in "fc" else x
+    if kind not in "fc":
+        return x
+    if x.dtype.name in ("float64", "complex128"):
+        return x.astype(np.clongdouble if kind == "c" else np.longdouble)
+    return x.astype(np.complex128 if kind == "c" else np.float64)
 
 
 def logsumexp(x, axis=None, keepdims=False):
