@@ -163,6 +163,7 @@ def _macro(name: object, value: object) -> str:
             raise ValueError(f"define[{name!r}] is {value}, for which C++ has no literal")
         return f"#define {name} {float.__repr__(value)}"
     try:
+        # A value without an index raises.
         return f"#define {name} {int(operator.index(value))}"  # type: ignore[arg-type]
     except TypeError:
         raise TypeError(

@@ -96,7 +96,7 @@ def keyed(function: _Function) -> _Function:
             return _default.call(function, *args, **options)
         return function(*args, key=key, **options)
 
-    return call  # type: ignore[return-value]
+    return call  # type: ignore[return-value]  # it takes what the function takes
 
 
 def key(seed: SupportsIndex) -> Key:
