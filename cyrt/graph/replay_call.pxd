@@ -78,8 +78,7 @@ cdef inline void* params_of(const StreamState* stream, const Node* node) noexcep
 # Return whether an operand has the block of a use, and only the stream itself has used that.
 cdef inline bint is_same_use(const Use* use, const Block* block,
                              const StreamState* stream) noexcept:
-    return use.block == block and block.home == stream and block.num_readers == 0 \
-        and block.hazard.stream == stream
+    return use.block == block and block.home == stream and block.num_readers == 0
 
 # Replay the next node, with these uses. `function`: its LoadedFunction.
 cdef inline void replay_next(StreamState* stream, Use* uses, int num_uses,

@@ -1072,8 +1072,8 @@ def test_memory_of_another_size_in_the_place_of_a_result(python, pooled):
             assert replayed > 0
             cyrt.synchronize()
             with contextlib.suppress(cyrt.OutOfMemoryError):
-                cyrt.empty(1 << 45)
-            small = [cyrt.ones(64)]
+                cyrt.Buffer(1 << 45)
+            small = [cyrt.ones(n) for n in range(1500, 15000, 1500)]
             cyrt.commit()
             small.clear()
             assert (batch().numpy() == 1 + 0.5 ** 9).all()
