@@ -200,7 +200,7 @@ def test_code_is_not_unloaded_while_the_device_is_busy(standin, rng):
     with cyrt.Stream() as stream, cyrt.CommandEncoder(stream, graphs=False):
         nn.conv2d(a, b)
         cyrt.synchronize()
-    timer = threading.Timer(5, flag.__setitem__, (0, 1))
+    timer = threading.Timer(30, flag.__setitem__, (0, 1))
     timer.start()
     try:
         with other:

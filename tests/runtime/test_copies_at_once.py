@@ -25,7 +25,7 @@ def other_librarys(pinned):
 def gate(unchecked):
     """It opens at last, so that a copy that waits makes a test fail and not hang."""
     made = Gate()
-    timer = made.open_in(10)
+    timer = made.open_in(30)
     yield made
     made.open()
     timer.cancel()

@@ -20,7 +20,7 @@ SIZE = 3 << 20  # of no other test's pinned memory
 
 
 class Busy:
-    """A kernel that runs until it is released; at the latest after ten seconds."""
+    """A kernel that runs until it is released; at the latest after thirty seconds."""
 
     def __init__(self, stream=None):
         """`stream`: None for the legacy one, which nobody keeps a Stream of."""
@@ -29,7 +29,7 @@ class Busy:
         self.flag = np.frombuffer(self.pinned, np.int32)
         self.flag[0] = 0
         self.stream = stream
-        self.timer = threading.Timer(10, self.release, [2])
+        self.timer = threading.Timer(30, self.release, [2])
 
     def run(self, other=None):
         with self.stream or cyrt.Stream.wrap(0):

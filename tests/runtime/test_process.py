@@ -132,7 +132,7 @@ for name in ("all", "stream", "event", "copy"):
     try:
         wait()
     except KeyboardInterrupt:
-        assert time.monotonic() - begin < 3
+        assert time.monotonic() - begin < 20
     else:
         raise AssertionError("the wait ended by itself")
     cyrt.Device().reset()
