@@ -98,6 +98,18 @@ def batched():
 
 
 @pytest.fixture
+def fresh_stream():
+    """The current stream has no round, and no plans of a stream that has ended: what other tests
+    ran decides nothing."""
+    import cyrt
+    from cyrt.graph import plan_cache
+
+    plan_cache.forget()
+    with cyrt.Stream() as stream:
+        yield stream
+
+
+@pytest.fixture
 def unchecked():
     """For unordered work on the same memory, on purpose."""
     from cyrt import settings

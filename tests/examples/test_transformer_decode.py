@@ -169,7 +169,7 @@ def test_operations_of_a_layer(shape, dtype):
     assert example.operations_of(lambda: model.layer(x, model.layers[0], cache, here)) == 5
 
 
-@pytest.mark.usefixtures("batched", "pooled")
+@pytest.mark.usefixtures("batched", "pooled", "fresh_stream")
 @pytest.mark.parametrize("shape", [TINY, GPT], ids=["llama", "gpt2"])
 def test_a_token_patches_nothing(shape):
     """A token is the batch of the token before: the same graph, and the same parameters."""

@@ -291,7 +291,7 @@ def test_few_rows_are_a_launch_or_two(capacity, names):
     assert launches(lambda: step(cyrt.asarray([5], copy=True)))[-len(wanted) :] == wanted
 
 
-@pytest.mark.usefixtures("batched", "pooled")
+@pytest.mark.usefixtures("batched", "pooled", "fresh_stream")
 @pytest.mark.parametrize(("capacity", "nodes"), [(64, 1), (400, 2)])
 def test_a_growing_position_patches_numbers_alone(capacity, nodes):
     """The graph and its geometry stay, however full the cache is."""
@@ -312,7 +312,7 @@ def test_a_growing_position_patches_numbers_alone(capacity, nodes):
     assert len(grids) == 1
 
 
-@pytest.mark.usefixtures("batched", "pooled")
+@pytest.mark.usefixtures("batched", "pooled", "fresh_stream")
 def test_a_position_on_the_device_patches_nothing():
     step = decoding(400)
     encoder = cyrt.current_encoder()

@@ -151,7 +151,7 @@ def test_sizes_beyond_a_launch_are_halved():
         assert all(grid < 2**31 for _, grid, _ in explained.kernels)
 
 
-@pytest.mark.usefixtures("batched", "pooled")
+@pytest.mark.usefixtures("batched", "pooled", "fresh_stream")
 def test_a_growing_position_patches_one_node():
     x = cyrt.ones((1, 8, 1, 64), dtype=cyrt.float32)
     encoder = cyrt.current_encoder()
