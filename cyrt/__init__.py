@@ -34,6 +34,9 @@ from cyrt.driver.errors import OutOfMemoryError as OutOfMemoryError
 from cyrt.dtypes import DTYPES as _DTYPES
 from cyrt.dtypes import DType as DType
 from cyrt.dtypes import dtype as dtype
+from cyrt.explaining import Example as Example
+from cyrt.explaining import Explanation as Explanation
+from cyrt.explaining import explain as explain
 from cyrt.graph.encoder import CommandEncoder as CommandEncoder
 from cyrt.graph.encoder import batch as batch
 from cyrt.graph.encoder import concurrent as concurrent
@@ -89,6 +92,8 @@ if not _typing.TYPE_CHECKING:
         "DType",
         "Device",
         "Event",
+        "Example",
+        "Explanation",
         "Kernel",
         "ManagedBuffer",
         "Module",
@@ -101,6 +106,7 @@ if not _typing.TYPE_CHECKING:
         "current_encoder",
         "dtype",
         "e",
+        "explain",
         "inf",
         "memory_stats",
         "nan",

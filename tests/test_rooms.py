@@ -28,6 +28,7 @@ FLOORS = {
     "operators": 7,
     "shape": 7,
     "ndarray": 8,
+    "explaining": 9,
     "ops": 9,
     "nn": 10,
     "random": 10,

@@ -105,14 +105,11 @@ cdef int record_@name@(Recorder encoder, int dtype, const Operand* operands, lon
     "cyrt/builtin/@name@.pyx": '''\
 """Rows less their means: the launch of @name@.cu."""
 
-import math
-
 from libc.string cimport memset
 
-from cyrt.builtin.entry cimport dtype_code, entry_of, op_code
-from cyrt.builtin.explain import expect_axis, expect_shapes
+from cyrt.builtin.entry cimport entry_of, op_code
 from cyrt.builtin.grid cimport MAX_BLOCKS, power_of_two, set_geometry
-from cyrt.builtin.launch cimport WHOLE, Explainer, Launch, record_launch, set_example_memory
+from cyrt.builtin.launch cimport WHOLE, Launch, record_launch
 from cyrt.builtin.operand cimport Operand
 from cyrt.graph.commit cimport Recorder
 
@@ -147,17 +144,6 @@ cdef int record_@name@(Recorder encoder, int dtype, const Operand* operands, lon
     set_geometry(&launch.geometry, min(rows, <long long>MAX_BLOCKS),
                  power_of_two(n, WARP, MOST_THREADS), 1)
     return record_launch(encoder, &launch, &params, operands, 2, 1 | WHOLE)
-
-
-def explain(Explainer explainer, str op, str dtype, shapes):
-    """List the launch for an input of a shape."""
-    cdef Operand[2] operands
-    (shape,) = expect_shapes(op, shapes, "the input")
-    last = expect_axis(op, -1, shape)
-    set_example_memory(operands, 2)
-    rows = math.prod(shape[:last])
-    record_@name@(explainer, dtype_code(dtype), operands, rows, shape[last])
-    return dtype
 ''',
     "cyrt/@room@/@name@.pyi": """\
 from cyrt.ndarray import Array

@@ -9,6 +9,5 @@ A family of kernels has one name everywhere: ``kernels_cu/FAMILY.cu`` holds its 
 
 A kernel has one parameter, a struct that ``kernels_cu/params/FAMILY.h`` defines for both sides;
 ``param_bytes(row)`` of the module that fills it returns its size for each of a row's kernels, which
-is compared with the loaded code. ``explain(explainer, op, dtype, shapes)`` of that module lists the
-launches of an operation by recording them with an ``Explainer``.
+is compared with the loaded code.
 """

@@ -1,14 +1,10 @@
 """Evenly spaced numbers: the launches of arange.cu."""
 
-import math
 
 from cyrt.builtin import catalogue
 from cyrt.builtin.elementwise_choice cimport set_grid
-from cyrt.builtin.entry cimport dtype_code, entry_of
-from cyrt.builtin.explain import expect_shapes
-from cyrt.builtin.launch cimport (
-    WHOLE, Explainer, Launch, record_launch, set_example_memory,
-)
+from cyrt.builtin.entry cimport entry_of
+from cyrt.builtin.launch cimport WHOLE, Launch, record_launch
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.space cimport Source
 from cyrt.graph.commit cimport Recorder
@@ -44,12 +40,3 @@ cdef int record_arange(Recorder encoder, int dtype, const Operand* operands,
     if not set_grid(&launch, n, 1):
         raise ValueError(f"arange: {n:,} elements are more than a grid covers")
     return record_launch(encoder, &launch, &params, operands, 1, 1 | WHOLE)
-
-
-def explain(Explainer explainer, str op, str dtype, shapes):
-    """List the launches of an array of evenly spaced numbers."""
-    cdef Operand[3] operands
-    (shape,) = expect_shapes(op, shapes, "the output")
-    set_example_memory(operands, 3)
-    record_arange(explainer, dtype_code(dtype), operands, math.prod(shape))
-    return dtype

@@ -5,10 +5,9 @@ from cpython.object cimport PyObject
 from libc.math cimport M_LOG2E
 from libc.string cimport memset
 
-from cyrt.builtin.entry cimport dtype_code, entry_of, op_code
-from cyrt.builtin.explain import expect_shapes
+from cyrt.builtin.entry cimport entry_of, op_code
 from cyrt.builtin.grid cimport ceiling, multiprocessors_of, power_of_two, set_geometry
-from cyrt.builtin.launch cimport Explainer, Launch, record_launch, set_example_memory
+from cyrt.builtin.launch cimport Launch, record_launch
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.space cimport MAX_NUMERATOR, Divider, divider
 from cyrt.builtin.workspace cimport allocate_workspace
@@ -219,32 +218,3 @@ cdef int record_parts(Recorder encoder, Launch* launch, Attention* params,
     combined[0], combined[1] = operands[OUT], uses[OUT]
     combined[2], combined[3] = operands[POSITIONS], operands[SINKS]
     return record_launch(encoder, launch, params, combined, 4, 1)
-
-
-def explain(Explainer explainer, str op, str dtype, shapes):
-    """List the launches of the attention of queries, shaped (batches, heads, rows, features), that
-    come with as many keys and values, to a cache (batches, heads of keys, capacity, features)."""
-    cdef Operand[ATTENTION_OPERANDS] operands
-    cdef AttentionSpace space
-    queries, cache = expect_shapes(op, shapes, "the queries", "the cache")
-    if len(queries) != 4 or len(cache) != 4 or queries[0] != cache[0] or queries[3] != cache[3] \
-            or cache[1] == 0 or queries[1] % cache[1] \
-            or not queries[2] <= min(<int>NEW_ROWS, cache[2]) \
-            or queries[3] > <int>MAX_FEATURES or cache[2] > <int>MAX_CAPACITY:
-        raise ValueError(f"{op}: expected shapes (batches, heads, rows, features) and (batches, "
-                         "heads of keys, capacity, features), with heads a multiple of those of "
-                         f"keys, rows up to {<int>NEW_ROWS} and features up to "
-                         f"{<int>MAX_FEATURES}, got {queries} and {cache}")
-    set_example_memory(operands, ATTENTION_OPERANDS)
-    operands[POSITIONS].buffer = operands[FREQS].buffer = operands[SINKS].buffer = NULL
-    memset(&space, 0, sizeof(space))
-    space.batches, space.heads, space.rows, space.features = queries
-    space.key_heads, space.capacity = cache[1], cache[2]
-    space.fresh, space.append = space.rows, True
-    space.keys.row = space.features
-    space.keys.head = space.features * space.capacity
-    space.keys.batch = space.keys.head * space.key_heads
-    space.values = space.keys
-    space.pairs = space.features // 2
-    record_attention(explainer, dtype_code(dtype), operands, &space)
-    return dtype

@@ -47,6 +47,12 @@ def row(op: str, name: str) -> Row:
 
 
 @functools.cache
+def kernels() -> dict[str, Row]:
+    """Return the row of each built-in kernel, by its symbol."""
+    return {kernel: each for each in ROWS for kernel in each.kernels}
+
+
+@functools.cache
 def modules() -> dict[str, tuple[Row, ...]]:
     """Return the rows of every module of code, by its name."""
     found: dict[str, list[Row]] = {}

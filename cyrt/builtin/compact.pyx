@@ -1,15 +1,13 @@
 # cython: cdivision=True
 """Selection of elements by a mask: the launches of compact.cu."""
 
-import math
 
 from libc.string cimport memset
 
 from cyrt.builtin import catalogue
 from cyrt.builtin.entry cimport dtype_code, entry_of
-from cyrt.builtin.explain import expect_shapes
 from cyrt.builtin.grid cimport MAX_BLOCKS, ceiling, power_of_two, set_geometry
-from cyrt.builtin.launch cimport Explainer, Launch, record_launch, set_example_memory
+from cyrt.builtin.launch cimport Launch, record_launch
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.row import BY_SIZE
 from cyrt.dtypes import DTYPES
@@ -82,15 +80,3 @@ cdef int record_select(Recorder encoder, int dtype, const Operand* operands, lon
     if operands[3].buffer != NULL:
         params.sums = operands[3].address
     return record_launch(encoder, &launch, &params, operands, 4, 1)
-
-
-def explain(Explainer explainer, str op, str dtype, shapes):
-    """List the launches of a count or selection of elements by a mask of the same shape."""
-    cdef Operand[4] operands
-    (shape,) = expect_shapes(op, shapes, "the mask")
-    set_example_memory(operands, 4)
-    if op == "count_true":
-        record_counts(explainer, operands, math.prod(shape))
-        return "bool"
-    record_select(explainer, dtype_code(dtype), operands, math.prod(shape))
-    return DTYPES[by_size[dtype_code(dtype)]].name

@@ -4,12 +4,11 @@
 from cpython.object cimport PyObject
 from libc.string cimport memset
 
-from cyrt.builtin.entry cimport Entry, dtype_code, entry_of, op_code
-from cyrt.builtin.explain import expect_shapes
+from cyrt.builtin.entry cimport Entry, entry_of, op_code
 from cyrt.builtin.grid cimport (
     MAX_BLOCKS, ceiling, multiprocessors_of, power_of_two, set_geometry,
 )
-from cyrt.builtin.launch cimport Explainer, Launch, record_launch, set_example_memory
+from cyrt.builtin.launch cimport Launch, record_launch
 from cyrt.builtin cimport library
 from cyrt.builtin.conv_phases cimport (
     ConvPhases, ConvPhaseWeight, choose_phases, record_phases,
@@ -19,9 +18,7 @@ from cyrt.builtin.library cimport CUDNN, is_served
 from cyrt.builtin.library_conv cimport least, record_library_conv, template_of
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.space cimport MAX_NUMERATOR, divider
-from cyrt.builtin.window cimport (
-    Axis, Sliding, product, read_int, reverse, set_sliding, set_windows,
-)
+from cyrt.builtin.window cimport Axis, Sliding, product, reverse, set_windows
 from cyrt.builtin.workspace cimport allocate_workspace
 from cyrt.graph.template cimport Template, changes, find, touch
 from cyrt.runtime.memory cimport Memory
@@ -502,41 +499,3 @@ cdef long long choose_depthwise(Sizes* sizes, int op, Conv* args, Launch* launch
                          f"got {blocks:,}")
     set_geometry(&launch.geometry, blocks, x, y)
     return parts
-
-
-def explain(Explainer explainer, str op, str dtype, shapes, stride=1, padding=0, dilation=1,
-            input_dilation=1, groups=1, flip=False):
-    """List the launches of a convolution without bias, or of one of its gradients; the shapes are
-    the input's and the weight's."""
-    cdef Operand[4] operands
-    cdef Convolution conv
-    cdef long long[3] sizes, taps
-    cdef long long step, count
-    cdef int d, ndim
-    source, weight = expect_shapes(op, shapes, "the input", "the weight")
-    if not read_int(groups, &count):
-        raise TypeError(f"{op}: groups: expected an int, got {groups!r}")
-    ndim = len(source) - 2
-    if not 1 <= ndim <= 3 or len(weight) != len(source) or count < 1 \
-            or source[ndim + 1] != weight[ndim + 1] * count or weight[0] % count:
-        raise ValueError(f"{op}: expected shapes (N, ..., C) and (O, ..., C / groups) of 1 to 3 "
-                         f"spatial dimensions, O a multiple of groups, got {source}, {weight} and "
-                         f"{groups} groups")
-    for d in range(ndim):
-        sizes[d], taps[d] = source[d + 1], weight[d + 1]
-    memset(&conv, 0, sizeof(conv))
-    set_sliding(&conv.sliding, op, ndim, sizes, taps, stride, padding, dilation,
-                input_dilation, flip)
-    conv.batch, conv.groups = source[0], count
-    conv.channels, conv.results = weight[ndim + 1], weight[0] // count
-    step = count * (conv.results if op == "conv_input_vjp" else conv.channels)
-    for d in range(ndim - 1, -1, -1):
-        conv.steps[d] = step
-        step *= conv.sliding.outputs[d] if op == "conv_input_vjp" else sizes[d]
-    conv.batch_step = step
-    conv.other_step = conv.results * count if op == "conv_weight_vjp" else (
-        product(conv.sliding.taps) * conv.channels)
-    set_example_memory(operands, 4)
-    memset(&operands[BIAS], 0, sizeof(Operand))
-    record_conv(explainer, new_choice(op_code(op), dtype_code(dtype), &conv), operands)
-    return dtype

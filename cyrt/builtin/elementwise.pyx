@@ -5,15 +5,13 @@ from cpython.object cimport PyObject
 from libc.string cimport memset
 
 from cyrt.builtin import catalogue
-from cyrt.builtin.checked_operands cimport CheckedOperands
 from cyrt.builtin.elementwise_choice cimport (
     ALIGNED, ELEMENTWISE_VALUE, Aligned1, Aligned2, Dense1, Dense2, Dense3, Parameters, Strided1,
     Strided2, Strided3, StridedPlan, choose_aligned, choose_dense, choose_planned, plan_strided,
     takes_aligned,
 )
-from cyrt.builtin.entry cimport WIDEST, Entry, dtype_code, entry_of, op_code, type_of_size
-from cyrt.builtin.explain import expect_shapes, expect_strides
-from cyrt.builtin.launch cimport WHOLE, Explainer, Launch, record_launch
+from cyrt.builtin.entry cimport WIDEST, Entry, entry_of, type_of_size
+from cyrt.builtin.launch cimport WHOLE, Launch, record_launch
 from cyrt.builtin.launch_plans cimport Key, add_words, begin_key, find_plan, store_plan
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.space cimport MAX_NDIM, MAX_OPERANDS, MAX_OUTER, Space, simplify
@@ -273,19 +271,3 @@ cdef int record_parts(Recorder encoder, Launch* launch, int op, const Operand* o
         part.offsets[i] += part.shape[d] * whole.strides[d][i]
     part.shape[d] = whole.shape[d] - part.shape[d]
     return record_space(encoder, launch, op, operands, numbers, &part, NULL)
-
-
-def explain(Explainer explainer, str op, str dtype, shapes, *, strides=None):
-    """List the launches of an operation on operands of a common shape."""
-    cdef CheckedOperands operands
-    cdef int i
-    (shape,) = expect_shapes(op, shapes, "all operands")
-    if strides is not None:
-        strides = [expect_strides(op, each) for each in
-                   (strides if isinstance(strides, (tuple, list)) else (strides,))]
-    operands = CheckedOperands(op, dtype, shape, strides)
-    for i in range(MAX_OPERANDS):
-        operands.operands[i].buffer = <PyObject*>None       # memory at address 0
-    record_elementwise(explainer, op_code(op), dtype_code(dtype), operands.operands, operands.ndim,
-                       operands.shape)
-    return dtype

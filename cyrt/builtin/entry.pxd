@@ -39,5 +39,3 @@ cdef inline Entry* entry_of(int ordinal, int op, int dtype) except NULL:
             return entry
     return load_entry(ordinal, op, dtype)
 cdef Entry* load_entry(int ordinal, int op, int dtype) except NULL
-# Return the origin of their code.
-cdef str origin_of(int ordinal, int op, int dtype)

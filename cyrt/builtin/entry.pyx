@@ -16,7 +16,7 @@ from cyrt.builtin.row import BY_SIZE
 from cyrt.runtime.device cimport Device, context_of
 from cyrt.runtime.module cimport LoadedFunction, set_layout
 
-# The functions, which the tables point at, and their origin, by device, operation and type.
+# The functions, which the tables point at, by device, operation and type.
 _loaded = {}
 if len(DTYPES) > MAX_DTYPES:
     raise RuntimeError(f"{len(DTYPES)} element types, {MAX_DTYPES} are provided for")
@@ -41,12 +41,12 @@ cdef Entry* load_entry(int ordinal, int op, int dtype) except NULL:
     cdef unsigned int epoch = context_of(ordinal).epoch
     row = catalogue.row(catalogue.OPS[op], DTYPES[dtype].name)
     functions, origin = load(row, ordinal, epoch)
-    prepare(row, functions, ordinal)
-    return publish(ordinal, epoch, op, dtype, row, functions, origin)
+    prepare(row, functions, ordinal, origin)
+    return publish(ordinal, epoch, op, dtype, row, functions)
 
 
-cdef int prepare(row, list functions, int ordinal) except -1:
-    """Check the kernels of a row, and set their parameter sizes."""
+cdef int prepare(row, list functions, int ordinal, str origin) except -1:
+    """Check the kernels of a row, and set their parameter sizes and their origin."""
     cdef LoadedFunction function
     if len(functions) > VARIANTS or len(row.inputs) >= MAX_OPERANDS:
         raise RuntimeError(f"{row.op}: {len(functions)} kernels of {len(row.inputs)} inputs, at "
@@ -65,16 +65,17 @@ cdef int prepare(row, list functions, int ordinal) except -1:
         # The loaded image decides: it must be compiled for 9.0 or above.
         function.programmatic = programmatic and function.binary_version >= 90
         function.ordered = True         # an operation may use several kernels
+        function.origin = origin
     return 0
 
 
-cdef Entry* publish(int ordinal, unsigned int epoch, int op, int dtype, row, list functions,
-                    str origin) except NULL:
+cdef Entry* publish(int ordinal, unsigned int epoch, int op, int dtype, row,
+                    list functions) except NULL:
     """Put the kernels into the table; the first of several threads does it."""
     cdef Entry* entry
     cdef int[MAX_OPERANDS] itemsizes
     cdef int i, widest = 2
-    cdef tuple key = (ordinal, op, dtype), loaded = (functions, origin)
+    cdef tuple key = (ordinal, op, dtype)
     for i, name in enumerate((row.output, *row.inputs)):
         itemsizes[i] = _dtype(name).itemsize
         widest = max(widest, itemsizes[i])
@@ -88,7 +89,7 @@ cdef Entry* publish(int ordinal, unsigned int epoch, int op, int dtype, row, lis
     if entry.epoch == epoch + 1:
         return entry
     _replaced = _loaded.get(key)        # from a context that was reset; dropped on return
-    _loaded[key] = loaded
+    _loaded[key] = functions
     for i in range(len(functions)):
         entry.functions[i] = <PyObject*>functions[i]
     entry.num_inputs = len(row.inputs)
@@ -98,8 +99,3 @@ cdef Entry* publish(int ordinal, unsigned int epoch, int op, int dtype, row, lis
     entry.shift = entry.items.bit_length() - 1
     entry.epoch = epoch + 1             # 0: nothing is loaded
     return entry
-
-
-cdef str origin_of(int ordinal, int op, int dtype):
-    entry_of(ordinal, op, dtype)
-    return _loaded[ordinal, op, dtype][1]

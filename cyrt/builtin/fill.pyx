@@ -5,13 +5,14 @@ from cpython.object cimport PyObject
 from libc.string cimport memset
 
 from cyrt.driver.errors import CompileError
+from cyrt.graph.explainer cimport Explainer
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.builtin.elementwise cimport record_elementwise
 from cyrt.builtin.entry cimport dtype_code, op_code
-from cyrt.builtin.launch cimport Explainer, explainer_of, set_example_memory
 from cyrt.builtin.operand cimport Operand
 from cyrt.runtime.memory cimport Memory
 from cyrt.runtime.state cimport StreamState
+from cyrt.runtime.stream cimport current_state
 
 cdef int[5] codes           # the element type's code, by its bytes
 cdef int copy_code = -1
@@ -51,14 +52,14 @@ cdef list fill_launches(int ordinal, CUdeviceptr address, size_t count, unsigned
                         size_t width):
     cdef Operand[2] operands
     cdef long long elements = count
-    cdef Explainer explainer = explainer_of(ordinal)
+    cdef Explainer explainer = Explainer()
+    explainer.state = current_state(ordinal)
     while width < 4 and elements % 2 == 0 and address % (2 * width) == 0:      # fewer, wider ones
         pattern = (pattern & ((1 << 8 * width) - 1)) * ((1 << 8 * width) + 1)
         elements, width = elements // 2, 2 * width
     set_codes()
-    set_example_memory(operands, 1)
-    memset(&operands[1], 0, sizeof(Operand))
-    operands[0].address = address
+    memset(operands, 0, sizeof(operands))
+    operands[0].buffer, operands[0].address = <PyObject*>None, address
     operands[1].value[0] = pattern
     record_elementwise(explainer, copy_code, codes[width], operands, 1, &elements)
-    return explainer.calls
+    return [each[1:] for each in explainer.operations]

@@ -6,12 +6,9 @@ from libc.math cimport M_LOG2E, fabs
 from libc.string cimport memset
 
 from cyrt.builtin.attention cimport AttentionStrides, Steps, set_steps
-from cyrt.builtin.entry cimport dtype_code, entry_of, op_code
-from cyrt.builtin.explain import expect_shapes
+from cyrt.builtin.entry cimport entry_of, op_code
 from cyrt.builtin.grid cimport ceiling, set_geometry
-from cyrt.builtin.launch cimport (
-    WHOLE, Explainer, Launch, record_launch, set_example_memory,
-)
+from cyrt.builtin.launch cimport WHOLE, Launch, record_launch
 from cyrt.builtin.library_attention cimport record_library_attention
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.space cimport MAX_NUMERATOR, Divider, divider
@@ -100,27 +97,3 @@ cdef int record_flash_attention(Recorder encoder, int dtype, const Operand* oper
 
 cdef void set_dense(Steps* steps, long long heads, long long rows, long long features) noexcept:
     steps.row, steps.head, steps.batch = features, rows * features, heads * rows * features
-
-
-def explain(Explainer explainer, str op, str dtype, shapes):
-    """List the launch of the attention of queries, shaped (batches, heads, rows, features), to keys
-    (batches, heads of keys, keys, features)."""
-    cdef Operand[FLASH_OPERANDS] operands
-    cdef FlashSpace space
-    queries, keys = expect_shapes(op, shapes, "the queries", "the keys")
-    if len(queries) != 4 or len(keys) != 4 or queries[0] != keys[0] or queries[3] != keys[3] \
-            or keys[1] == 0 or queries[1] % keys[1] or queries[3] > <int>MOST_FEATURES \
-            or max(queries[2], keys[2]) > <int>MOST_KEYS:
-        raise ValueError(f"{op}: expected shapes (batches, heads, rows, features) and (batches, "
-                         "heads of keys, keys, features), with heads a multiple of those of keys "
-                         f"and features up to {<int>MOST_FEATURES}, got {queries} and {keys}")
-    set_example_memory(operands, FLASH_OPERANDS)
-    operands[MASK].buffer = operands[SINKS].buffer = NULL
-    memset(&space, 0, sizeof(space))
-    space.batches, space.heads, space.rows, space.features = queries
-    space.key_heads, space.keys, space.scale = keys[1], keys[2], 1
-    set_dense(&space.queries, space.heads, space.rows, space.features)
-    set_dense(&space.key_steps, space.key_heads, space.keys, space.features)
-    set_dense(&space.values, space.key_heads, space.keys, space.features)
-    record_flash_attention(explainer, dtype_code(dtype), operands, &space)
-    return dtype

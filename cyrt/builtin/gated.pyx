@@ -1,15 +1,13 @@
 # cython: cdivision=True
 """Gradients of gated linear units: the launch of gated.cu."""
 
-import math
 
 from libc.string cimport memset
 
 from cyrt.builtin import catalogue
-from cyrt.builtin.entry cimport dtype_code, entry_of
-from cyrt.builtin.explain import expect_axis, expect_shapes
+from cyrt.builtin.entry cimport entry_of
 from cyrt.builtin.grid cimport ceiling, power_of_two, set_geometry
-from cyrt.builtin.launch cimport WHOLE, Explainer, Launch, record_launch, set_example_memory
+from cyrt.builtin.launch cimport WHOLE, Launch, record_launch
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.row_grid cimport are_vectors
 from cyrt.builtin.space cimport Divider, divider
@@ -82,16 +80,3 @@ cdef int record_rows(Recorder encoder, Launch* launch, Gated* params, const Oper
     params.chunks = divider(<unsigned int>ceiling(params.n, <long long>x * items))
     set_geometry(&launch.geometry, ceiling(params.rows, y) * params.chunks.size, x, y)
     return record_launch(encoder, launch, params, operands, 5, 3 | WHOLE)
-
-
-def explain(Explainer explainer, str op, str dtype, shapes):
-    """List the launch of the gradients of a gated linear unit."""
-    cdef Operand[5] operands
-    cdef long long[3] steps
-    (shape,) = expect_shapes(op, shapes, "all operands")
-    last = expect_axis(op, -1, shape)
-    steps[0] = steps[1] = steps[2] = shape[last]
-    set_example_memory(operands, 5)
-    record_swiglu_vjp(explainer, dtype_code(dtype), operands, math.prod(shape[:last]), shape[last],
-                      steps)
-    return dtype

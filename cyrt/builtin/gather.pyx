@@ -1,18 +1,14 @@
 # cython: cdivision=True
 """Reads and writes of elements at arrays of indices: the launches of gather.cu."""
 
-import math
 
 from libc.string cimport memset
 
 from cyrt.builtin.entry cimport WIDEST, entry_of, op_code, type_of_size
-from cyrt.builtin.explain import expect_axis, expect_shapes
 from cyrt.builtin.grid cimport power_of_two, set_geometry
-from cyrt.builtin.launch cimport Explainer, Launch, record_launch, set_example_memory
+from cyrt.builtin.launch cimport Launch, record_launch
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.space cimport MAX_NUMERATOR, MAX_OUTER, Divider, Outer3, Outer8, Source, divider
-from cyrt.dtypes import DTYPES
-from cyrt.dtypes import dtype as _dtype
 from cyrt.graph.commit cimport Recorder
 
 cdef extern from "params/gather.h" nogil:
@@ -246,34 +242,3 @@ cdef int record_one(Recorder encoder, int how, int size, const Operand* operands
     set_geometry(&launch.geometry, (threads - 1) // block + 1, block, 1)
     return record_launch(encoder, &launch, params, operands, 2 + space.count,
                          2 if how == WRITTEN else 1)
-
-
-def explain(Explainer explainer, str op, str dtype, shapes, *, axis=0):
-    """List the launches of a read or write of an array along an axis by int64 indices, or of their
-    places, which are of the type."""
-    cdef GatherSpace space
-    cdef Operand[3] operands
-    cdef int d, first
-    array, indices = expect_shapes(op, shapes, "the array", "the indices")
-    first = expect_axis(op, axis, array)
-    result = *array[:first], *indices, *array[first + 1:]
-    if array[first] == 0:
-        raise ValueError(f"{op}: expected an axis of at least one element, got axis {axis} of "
-                         f"{array}")
-    if len(result) > MAX_NDIM:
-        raise ValueError(f"{op}: {array} and {indices} have more than {<int>MAX_NDIM} dimensions")
-    memset(&space, 0, sizeof(space))
-    set_example_memory(operands, 3)
-    space.ndim, space.count = len(result), 1
-    space.indices[0].size = array[first]
-    space.indices[0].stride = math.prod(array[first + 1:])
-    space.indices[0].kind = 3
-    for d in range(space.ndim):
-        space.shape[d] = result[d]
-        space.here[d] = math.prod(result[d + 1:])
-        if first <= d < first + len(indices):
-            space.indices[0].strides[d] = math.prod(indices[d - first + 1:])
-        else:
-            space.there[d] = math.prod(array[(d if d < first else d - len(indices) + 1) + 1:])
-    record_gather(explainer, GATHERINGS.index(op), _dtype(dtype).itemsize, operands, &space)
-    return dtype if op == "places" else DTYPES[type_of_size[<int>_dtype(dtype).itemsize]].name

@@ -1,13 +1,12 @@
-"""The launch of a built-in kernel: recorded, or listed by an Explainer."""
+"""The launch of a built-in kernel."""
 
-from cpython.object cimport PyObject
-from libc.string cimport memset
 
 from cyrt.graph.child cimport ChildGraph
+from cyrt.graph.explainer cimport Explainer
 from cyrt.graph.recorder cimport record_kernel
 from cyrt.graph.recording cimport EarlyLoad, Use
 from cyrt.graph.template cimport (
-    MOST_OPERANDS, Template, TemplateKernel, capture_opaque, record_opaque, record_template,
+    MOST_OPERANDS, Template, capture_opaque, record_opaque, record_template,
 )
 from cyrt.runtime.memory cimport Memory, live_block, overwriting
 from cyrt.runtime.module cimport LoadedFunction
@@ -15,66 +14,6 @@ from cyrt.runtime.outside cimport is_outside
 from cyrt.runtime.state cimport (
     MANAGED_MEMORY, OVERWRITE, PINNED_MEMORY, READ, WRITE, Block,
 )
-from cyrt.runtime.stream cimport current_state
-
-
-cdef enum:
-    EXAMPLE_ADDRESS = 4096      # a multiple of every vector's size; it is never read
-
-
-cdef class Explainer(Recorder):
-    """A recorder that lists its launches instead of recording them.
-
-    Attributes
-    ----------
-    launches : list of tuple
-        The kernel, grid and block of each launch.
-    origin : str or None
-        The library that launches them.
-    """
-
-    def __cinit__(self):
-        self.launches = []
-        self.calls = []
-
-
-cdef Explainer explainer_of(int ordinal):
-    cdef Explainer explainer = Explainer()
-    explainer.state = current_state(ordinal)
-    return explainer
-
-
-cdef void set_example_memory(Operand* operands, int count) noexcept:
-    cdef int i
-    memset(operands, 0, count * sizeof(Operand))
-    for i in range(count):
-        operands[i].buffer = <PyObject*>None
-        operands[i].address = EXAMPLE_ADDRESS
-
-
-cdef int list_launch(Explainer explainer, LoadedFunction function, const Geometry* geometry,
-                     const char* params) except -1:
-    grid = geometry.grid[0], geometry.grid[1], geometry.grid[2]
-    block = geometry.block[0], geometry.block[1], geometry.block[2]
-    explainer.launches.append((function.name, grid[0], block[:2]))
-    explainer.calls.append((function, grid, block, geometry.smem,
-                            params[:function.layout.nbytes]))
-    return 0
-
-
-cdef int list_call(Explainer explainer, Template template, str origin) except -1:
-    cdef TemplateKernel kernel
-    cdef const Geometry* geometry
-    explainer.origin = origin
-    if template.kernels is None:
-        explainer.launches.append((origin, 1, (1, 1)))      # captured each time
-        return 0
-    for kernel in template.kernels:
-        geometry = &kernel.geometry
-        explainer.launches.append((
-            kernel.name, geometry.grid[0] * geometry.grid[1] * geometry.grid[2],
-            (geometry.block[0], geometry.block[1])))
-    return 0
 
 
 cdef inline list use_operands(int ordinal, const Operand* operands, int count, unsigned int writes,
@@ -109,12 +48,10 @@ cdef inline int record_with(Recorder encoder, const Launch* launch, const void* 
                             const EarlyLoad* early) except -1:
     cdef LoadedFunction function = <LoadedFunction>launch.entry.functions[launch.variant]
     cdef Use[MAX_USES] uses
-    cdef list foreign
-    cdef int num_uses
-    if type(encoder) is Explainer:
-        list_launch(<Explainer>encoder, function, &launch.geometry, <const char*>params)
-        return 0
-    foreign = use_operands(encoder.state.ordinal, operands, count, writes, uses, &num_uses)
+    cdef list foreign = None
+    cdef int num_uses = 0
+    if type(encoder) is not Explainer:      # to which memory means nothing
+        foreign = use_operands(encoder.state.ordinal, operands, count, writes, uses, &num_uses)
     return record_kernel(encoder, function, &launch.geometry, <const char*>params, uses, num_uses,
                          foreign, False, 0, NULL, early)
 

@@ -4,8 +4,10 @@
 from libc.string cimport memset
 
 from cyrt import settings
-from cyrt.graph.template cimport MOST_OPERANDS, Extent, learn, note_change, refuse
+from cyrt.graph.template cimport MOST_OPERANDS, Extent, TemplateKernel, learn, note_change, refuse
 from cyrt.runtime.device cimport Device, context_of, enter, leave_quietly
+
+NAMES = {<int>CUBLASLT: "cuBLASLt", <int>CUDNN: "cuDNN"}
 
 
 cdef object bindings_of(Library library):
@@ -35,6 +37,7 @@ cdef int decide(Library library, int ordinal, object served) except -1:
 cdef Template learn_call(Library library, const Key* key, int ordinal, object make,
                          const Operand* operands, int count, size_t written):
     cdef Extent[MOST_OPERANDS] extents
+    cdef Template template
     cdef int i, entered
     memset(extents, 0, sizeof(extents))
     for i in range(count):
@@ -50,6 +53,10 @@ cdef Template learn_call(Library library, const Key* key, int ordinal, object ma
         if call.workspace:
             extents[count].written, extents[count].workspace = call.workspace, True
             count += 1
-        return learn(key, ordinal, call, extents, count, call.workspace)
+        template = learn(key, ordinal, call, extents, count, call.workspace)
+        template.origin = f"{NAMES[<int>library]} {bindings_of(library).find()[0].dotted}"
+        for kernel in template.kernels or ():
+            (<TemplateKernel>kernel).origin = template.origin
+        return template
     except bindings_of(library).Unsupported as error:
         return refuse(key, ordinal, str(error))

@@ -6,11 +6,12 @@ from cyrt.builtin cimport library
 from cyrt.builtin.attention cimport Steps
 from cyrt.builtin.entry cimport op_code
 from cyrt.builtin.flash_attention cimport MASK, OUT, SINKS, VALUES
-from cyrt.builtin.launch cimport WHOLE, Explainer, list_call, record_call
+from cyrt.builtin.launch cimport WHOLE, record_call
 from cyrt.builtin.library cimport CUDNN, bindings_of, is_served, learn_call
 from cyrt.builtin.workspace cimport allocate_workspace
 from cyrt.driver.errors import OutOfMemoryError
 from cyrt.dtypes import DTYPES
+from cyrt.graph.explainer cimport Explainer
 from cyrt.graph.template cimport ALIGNMENT, Key, Template, add_word, begin_key, find, refuse
 from cyrt.runtime.device cimport context_of
 from cyrt.runtime.memory cimport Memory
@@ -123,9 +124,6 @@ cdef bint record_library_attention(Recorder encoder, int dtype, const Operand* o
         template = prepare(ordinal, dtype, operands, count, space, &key)
     if template.refused:
         return False
-    if type(encoder) is Explainer:
-        list_call(<Explainer>encoder, template, f"cuDNN {bindings_of(CUDNN).find()[0].dotted}")
-        return True
     if template.workspace:
         try:
             workspace = allocate_workspace(encoder, template.workspace)

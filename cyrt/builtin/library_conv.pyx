@@ -7,7 +7,7 @@ from cyrt.builtin import conv_tuning
 from cyrt.builtin cimport library
 from cyrt.builtin.convolution cimport BIAS, OUT
 from cyrt.builtin.entry cimport op_code
-from cyrt.builtin.launch cimport WHOLE, Explainer, list_call, record_call
+from cyrt.builtin.launch cimport WHOLE, record_call
 from cyrt.builtin.library cimport CUDNN, bindings_of, learn_call
 from cyrt.builtin.window cimport Sliding, product, reverse
 from cyrt.builtin.workspace cimport allocate_workspace
@@ -79,9 +79,6 @@ cdef Template template_of(int ordinal, int op, int dtype, const Operand* operand
 cdef bint record_library_conv(Recorder encoder, Template template,
                               const Operand* operands) except -1:
     cdef Memory workspace = None
-    if type(encoder) is Explainer:
-        list_call(<Explainer>encoder, template, f"cuDNN {bindings_of(CUDNN).find()[0].dotted}")
-        return True
     if template.workspace:
         try:
             workspace = allocate_workspace(encoder, template.workspace)

@@ -5,7 +5,7 @@ from functools import partial
 from libc.string cimport memcpy
 
 from cyrt.builtin cimport library
-from cyrt.builtin.launch cimport WHOLE, Explainer, list_call, record_call
+from cyrt.builtin.launch cimport WHOLE, record_call
 from cyrt.builtin.library cimport CUBLASLT, bindings_of, learn_call
 from cyrt.builtin.workspace cimport allocate_workspace
 from cyrt.driver.cuda cimport CUdeviceptr
@@ -84,10 +84,6 @@ cdef bint record_library_product(Recorder encoder, const Matrices* p) except -1:
         template = prepare(ordinal, p, count, &key)
     if template.refused:
         return False
-    if type(encoder) is Explainer:
-        cublaslt = bindings_of(CUBLASLT)
-        list_call(<Explainer>encoder, template, f"cuBLASLt {cublaslt.find()[0].dotted}")
-        return True
     if template.workspace:
         workspace = allocate_workspace(encoder, template.workspace)
     record_call(encoder, template, p.operands, count, 1 | WHOLE, workspace)

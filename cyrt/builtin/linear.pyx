@@ -1,19 +1,14 @@
 # cython: cdivision=True
 """Linear layers of a few rows: the launches of linear.cu."""
 
-import math
 
 from libc.string cimport memset
 
-from cyrt.builtin import catalogue, norm
+from cyrt.builtin import catalogue
 from cyrt.builtin.entry cimport dtype_code, entry_of, op_code
-from cyrt.builtin.explain import expect_shapes
 from cyrt.builtin.grid cimport ceiling, multiprocessors_of, set_geometry
-from cyrt.builtin.launch cimport (
-    Explainer, Launch, record_launch_of_weights, set_example_memory,
-)
+from cyrt.builtin.launch cimport Launch, record_launch_of_weights
 from cyrt.builtin.skinny cimport VECTOR_BYTES, Skinny, choose_skinny
-from cyrt.dtypes import DTYPES
 from cyrt.runtime.module cimport LoadedFunction, allow_smem
 
 cdef extern from "params/activation.h" nogil:
@@ -146,47 +141,3 @@ cdef int activation_code(str name, object activation) except -1:
         names = ", ".join(map(repr, filter(None, ACTIVATIONS)))
         raise ValueError(f"{name}: activation: expected None or one of {names}, got {activation!r}")
     return ACTIVATIONS[activation]
-
-
-def explain(Explainer explainer, str op, str dtype, shapes, *, activation=None,
-            rms_norm=False, layer_norm=False):
-    """List the launches of a linear layer of an input, shaped (..., in), and a weight, shaped
-    (out, in)."""
-    cdef Layer layer
-    cdef int ordinal = explainer.state.ordinal
-    x, w = expect_shapes(op, shapes, "the input", "the weight")
-    catalogue.row(op, dtype)        # raises
-    activation_code(op, activation)     # raises
-    for name, value in (("rms_norm", rms_norm), ("layer_norm", layer_norm)):
-        if not isinstance(value, bool):
-            raise TypeError(f"{op}: {name}: expected a bool, got {value!r}")
-    if rms_norm and layer_norm:
-        raise TypeError(f"{op}: rms_norm and layer_norm: expected at most one of them, got both")
-    gated = activation == "swiglu"
-    if len(x) == 0 or len(w) != 2 or x[len(x) - 1] != w[1] or gated and w[0] % 2:
-        raise ValueError(f"{op}: expected shapes (..., in) and (out, in), and an even out for "
-                         f"swiglu, got {x} and {w}")
-    *outer, length = x
-    memset(&layer, 0, sizeof(layer))
-    set_example_memory(layer.operands, NUM_OPERANDS)
-    layer.dtype = dtype_code(dtype)
-    layer.itemsize = DTYPES[layer.dtype].itemsize
-    layer.rows, layer.length = math.prod(outer), length
-    layer.features = w[0] // 2 if gated else w[0]
-    layer.x_step = layer.weight_step = length
-    layer.gated = gated
-    if layer.rows and layer.features:
-        if not is_fused(&layer):
-            raise ValueError(f"{op}: expected 1 to {<int>FEW_LINEAR_ROWS} rows of a multiple of "
-                             f"{VECTOR_BYTES // layer.itemsize} elements, which one kernel "
-                             f"computes, got {x} and {w}: others are a product and operations of "
-                             "their own")
-        if layer_norm and not takes_layer_norm(ordinal, &layer):
-            norm.explain(explainer, "layer_norm", dtype, [x])
-            layer_norm = False
-        if not layer_norm:
-            memset(&layer.operands[NORM_BIAS], 0, sizeof(Operand))
-            if not rms_norm:
-                memset(&layer.operands[NORM], 0, sizeof(Operand))
-        record_linear(explainer, &layer)
-    return dtype

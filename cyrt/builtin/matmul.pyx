@@ -1,7 +1,6 @@
 # cython: cdivision=True
 """Products of matrices and vectors: the launches of matmul.cu."""
 
-import numpy as np
 
 from cpython.object cimport PyObject
 from libc.string cimport memset
@@ -9,13 +8,10 @@ from libc.string cimport memset
 from cyrt.builtin.dots cimport choose_columns, choose_rows
 from cyrt.builtin.elementwise cimport record_elementwise
 from cyrt.builtin.entry cimport dtype_code, entry_of, op_code
-from cyrt.builtin.explain import expect_shapes
 from cyrt.builtin.grid cimport (
     MAX_BLOCKS, ceiling, multiprocessors_of, power_of_two, set_geometry,
 )
-from cyrt.builtin.launch cimport (
-    Explainer, Launch, record_launch, record_launch_of_weights, set_example_memory,
-)
+from cyrt.builtin.launch cimport Launch, record_launch, record_launch_of_weights
 from cyrt.builtin.launch_plans cimport (
     Key, add_word, add_words, begin_key, find_plan, store_plan,
 )
@@ -523,33 +519,3 @@ cdef inline int record_factors(Recorder encoder, const Launch* launch, Params* p
         return record_launch_of_weights(encoder, launch, params, operands, 3, 1,
                                         1 if Params is Dot else 2, 1,
                                         <char*>&params.early - <char*>params)
-
-
-def explain(Explainer explainer, str op, str dtype, shapes):
-    """List the launches of a product of two contiguous arrays, shaped (..., m, k) and
-    (..., k, n)."""
-    cdef Operand[3] operands
-    cdef long long[MAX_NDIM] sizes
-    cdef long long[2][MAX_NDIM] steps
-    cdef int d, i, ndim
-    cdef long long step
-    a, b = expect_shapes(op, shapes, "the first factor", "the second factor")
-    if len(a) < 2 or len(b) < 2 or a[len(a) - 1] != b[len(b) - 2]:
-        raise ValueError(f"matmul: expected shapes (..., m, k) and (..., k, n), got {a} and {b}")
-    *batch_a, m, k = a
-    *batch_b, _, n = b
-    shape = *np.broadcast_shapes(tuple(batch_a), tuple(batch_b)), m, n
-    ndim = len(shape)
-    set_example_memory(operands, 3)
-    memset(steps, 0, sizeof(steps))
-    for i, factor in enumerate((a, b)):
-        step = 1
-        for d, size in enumerate(reversed(factor)):
-            if d < 2 or size != 1:          # a dimension of size 1 is broadcast
-                steps[i][ndim - 1 - d] = step
-            step *= size
-        operands[i + 1].strides = steps[i]
-    for d in range(ndim):
-        sizes[d] = shape[d]
-    record_product(explainer, dtype_code(dtype), operands, ndim, sizes, k, False)
-    return DTYPES[kernel_types[dtype_code(dtype)]].name

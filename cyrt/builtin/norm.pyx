@@ -1,17 +1,13 @@
 # cython: cdivision=True
 """Normalisation of rows: the launches of norm.cu."""
 
-import math
 
 from cpython.object cimport PyObject
 from libc.string cimport memcpy, memset
 
-from cyrt.builtin.entry cimport Entry, dtype_code, entry_of, op_code
-from cyrt.builtin.explain import expect_axis, expect_shapes
+from cyrt.builtin.entry cimport Entry, entry_of, op_code
 from cyrt.builtin.grid cimport ceiling, multiprocessors_of, power_of_two, set_geometry
-from cyrt.builtin.launch cimport (
-    WHOLE, Explainer, Launch, record_launch, set_example_memory,
-)
+from cyrt.builtin.launch cimport WHOLE, Launch, record_launch
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.row_grid cimport (
     PART_BLOCK, RESIDENT, ROW_BLOCK, ROW_CHUNKS, ROW_VECTORS, STREAM_BLOCK, VECTOR_BYTES, WARP,
@@ -304,24 +300,3 @@ cdef int record_columns(Recorder encoder, Launch* launch, Norm* params, const Op
     set_geometry(&launch.geometry, gradients * <long long>params.strips.size, COLUMN,
                  power_of_two(ceiling(params.groups, VJP_ADDENDS), 1, ROW_BLOCK // COLUMN))
     return record_launch(encoder, launch, params, uses, 3, 3)
-
-
-def explain(Explainer explainer, str op, str dtype, shapes):
-    """List the launches of a normalisation, or of its gradients, with a weight; `layer_norm` has a
-    bias, too."""
-    cdef Operand[6] operands
-    cdef Rows rows
-    (shape,) = expect_shapes(op, shapes, "the input")
-    last = expect_axis(op, -1, shape)
-    rows.rows, rows.n = math.prod(shape[:last]), shape[last]
-    rows.x_step = rows.gradient_step = rows.out_step = rows.n
-    set_example_memory(operands, 6)
-    if op.endswith("_vjp"):
-        if op.startswith("rms"):
-            memset(&operands[BIAS_GRADIENT], 0, sizeof(Operand))
-        record_norm_vjp(explainer, op_code(op), dtype_code(dtype), operands, &rows, 0)
-    else:
-        if op.startswith("rms"):
-            memset(&operands[BIAS], 0, sizeof(Operand))
-        record_norm(explainer, op_code(op), dtype_code(dtype), operands, &rows, 0)
-    return dtype

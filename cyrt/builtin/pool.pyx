@@ -4,13 +4,12 @@
 from cpython.object cimport PyObject
 from libc.string cimport memset
 
-from cyrt.builtin.entry cimport dtype_code, entry_of, op_code
-from cyrt.builtin.explain import expect_shapes
+from cyrt.builtin.entry cimport entry_of, op_code
 from cyrt.builtin.grid cimport MAX_BLOCKS, ceiling, power_of_two, set_geometry
-from cyrt.builtin.launch cimport Explainer, Launch, record_launch, set_example_memory
+from cyrt.builtin.launch cimport Launch, record_launch
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.space cimport MAX_NUMERATOR, Divider, divider
-from cyrt.builtin.window cimport Windows, product, reverse, set_sliding, set_windows
+from cyrt.builtin.window cimport Windows, product, reverse, set_windows
 from cyrt.builtin.workspace cimport allocate_workspace
 from cyrt.graph.commit cimport Recorder
 from cyrt.runtime.memory cimport Memory
@@ -109,32 +108,3 @@ cdef int record(Recorder encoder, int op, int dtype, int variant, const Operand*
                          f"got {blocks:,}")
     set_geometry(&launch.geometry, blocks, x, BLOCK // x)
     return record_launch(encoder, &launch, &args, operands, count, 1)
-
-
-def explain(Explainer explainer, str op, str dtype, shapes, stride=None, padding=0):
-    """List the launches of pooling, or of its gradient; the shapes are the input's and the
-    window's."""
-    cdef Operand[3] operands
-    cdef Pooling pooling
-    cdef long long[3] sizes, taps
-    cdef long long step
-    cdef int d, ndim
-    shape, window = expect_shapes(op, shapes, "the input", "the window")
-    ndim = len(window)
-    if not 1 <= ndim <= 3 or len(shape) != ndim + 2:
-        raise ValueError(f"{op}: expected shapes (N, ..., C) and (...) of 1 to 3 spatial "
-                         f"dimensions, got {shape} and {window}")
-    for d in range(ndim):
-        sizes[d], taps[d] = shape[d + 1], window[d]
-    memset(&pooling, 0, sizeof(pooling))
-    set_sliding(&pooling.sliding, op, ndim, sizes, taps, window if stride is None else stride,
-                padding, 1, 1, False)
-    pooling.batch, pooling.channels = shape[0], shape[ndim + 1]
-    step = pooling.channels
-    for d in range(ndim - 1, -1, -1):
-        pooling.steps[d] = step
-        step *= pooling.sliding.outputs[d] if op == "avg_pool_vjp" else sizes[d]
-    pooling.batch_step = step
-    set_example_memory(operands, 3)
-    record_pool(explainer, op_code(op), dtype_code(dtype), operands, &pooling)
-    return dtype

@@ -1,10 +1,6 @@
 from collections.abc import Sequence
 
-from cyrt.builtin.launch import Explainer
 from cyrt.builtin.row import Row
 
 def param_bytes(row: Row) -> Sequence[int]: ...
 def philox(words: Sequence[int], key: int) -> tuple[int, int, int, int]: ...
-def explain(
-    explainer: Explainer, op: str, dtype: str, shapes: Sequence[tuple[int, ...]]
-) -> str: ...

@@ -1,16 +1,12 @@
 # cython: cdivision=True
 """Random numbers: the launches of random.cu, and Philox on the host."""
 
-import math
 
 from libc.string cimport memcpy, memset
 
-from cyrt.builtin.entry cimport dtype_code, entry_of, op_code
-from cyrt.builtin.explain import expect_shapes
+from cyrt.builtin.entry cimport entry_of
 from cyrt.builtin.grid cimport MAX_BLOCKS, power_of_two, set_geometry
-from cyrt.builtin.launch cimport (
-    WHOLE, Explainer, Launch, record_launch, set_example_memory,
-)
+from cyrt.builtin.launch cimport WHOLE, Launch, record_launch
 from cyrt.builtin.operand cimport Operand
 from cyrt.graph.commit cimport Recorder
 
@@ -87,15 +83,3 @@ def philox(words, unsigned long long key):
         low += 0x9E3779B9u
         high += 0xBB67AE85u
     return c[0], c[1], c[2], c[3]
-
-
-def explain(Explainer explainer, str op, str dtype, shapes):
-    """List the launches of random numbers."""
-    cdef Operand[1] operands
-    cdef unsigned long long[RANDOM_WORDS] words
-    (shape,) = expect_shapes(op, shapes, "the output")
-    set_example_memory(operands, 1)
-    memset(words, 0, sizeof(words))
-    record_random(explainer, op_code(op), dtype_code(dtype), 0, 0, words, operands,
-                  math.prod(shape))
-    return dtype

@@ -6,9 +6,8 @@ from libc.stdlib cimport calloc
 
 from cyrt.builtin import catalogue
 from cyrt.builtin.elementwise cimport record_elementwise
-from cyrt.builtin.entry cimport Entry, dtype_code, entry_of, op_code, type_of_size
-from cyrt.builtin.explain import expect_axis, expect_shapes, expect_strides
-from cyrt.builtin.launch cimport WHOLE, Explainer, record_launch, set_example_memory
+from cyrt.builtin.entry cimport Entry, entry_of, type_of_size
+from cyrt.builtin.launch cimport WHOLE, record_launch
 from cyrt.builtin.launch_plans cimport (
     Key, add_word, add_words, begin_key, find_plan, store_plan,
 )
@@ -240,31 +239,3 @@ cdef int record_packed(Recorder encoder, int op, int dtype, const Operand* opera
     packed[1] = copy[0]
     return record_reduction(encoder, op, dtype, packed, ndim, sizes,
                             ((1ull << (ndim - num_kept)) - 1) << num_kept, finish)
-
-
-def explain(Explainer explainer, str op, str dtype, shapes, *, axis=None, strides=None):
-    """List the launches of a reduction of axes, all of them by default, of an input."""
-    cdef Operand[2] operands
-    cdef long long[MAX_NDIM] sizes, steps
-    cdef Finish finish = Finish(1.0, False)
-    cdef unsigned long long mask = 0
-    cdef int d
-    (shape,) = expect_shapes(op, shapes, "the input")
-    set_example_memory(operands, 2)
-    strides = expect_strides(op, strides)
-    if strides is not None and len(strides) != len(shape):
-        raise ValueError(f"{op}: strides: expected {len(shape)} numbers, as the shape {shape} has, "
-                         f"got {strides}")
-    for d in range(len(shape)):
-        sizes[d] = shape[d]
-        if strides is not None:
-            steps[d] = strides[d]
-    if axis is None:
-        axis = range(len(shape))
-    for index in axis if isinstance(axis, (tuple, list, range)) else (axis,):
-        mask |= 1ull << <int>expect_axis(op, index, shape)
-    if strides is not None:
-        operands[1].strides = steps
-    record_reduction(explainer, op_code(op), dtype_code(dtype), operands, len(shape), sizes, mask,
-                     &finish)
-    return dtype

@@ -1,15 +1,13 @@
 # cython: cdivision=True
 """Rotary position embedding: the launches of rope.cu."""
 
-import math
 
 from libc.string cimport memset
 
 from cyrt.builtin import catalogue
-from cyrt.builtin.entry cimport dtype_code, entry_of
-from cyrt.builtin.explain import expect_shapes
+from cyrt.builtin.entry cimport entry_of
 from cyrt.builtin.grid cimport ceiling, power_of_two, set_geometry
-from cyrt.builtin.launch cimport Explainer, Launch, record_launch, set_example_memory
+from cyrt.builtin.launch cimport Launch, record_launch
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.space cimport MAX_NUMERATOR, Divider, divider
 from cyrt.graph.commit cimport Recorder
@@ -124,25 +122,3 @@ cdef int record_rope(Recorder encoder, int dtype, const Operand* operands,
     block = power_of_two(ceiling(count, SPREAD), WARP, BLOCK)
     set_geometry(&launch.geometry, ceiling(count, block), block, 1)
     return record_launch(encoder, &launch, &params, operands, 4, 1)
-
-
-def explain(Explainer explainer, str op, str dtype, shapes):
-    """List the launches of the rotation of all features of an array, shaped (..., positions,
-    features)."""
-    cdef Operand[4] operands
-    cdef RopeSpace space
-    (shape,) = expect_shapes(op, shapes, "the input")
-    if len(shape) < 2 or shape[len(shape) - 1] % 2:
-        raise ValueError(f"{op}: expected a shape (..., positions, features) with an even number "
-                         f"of features, got {shape}")
-    *outer, positions, features = shape
-    set_example_memory(operands, 4)
-    operands[2].buffer = operands[3].buffer = NULL
-    memset(&space, 0, sizeof(space))
-    space.shape[BATCH], space.shape[HEAD], space.shape[POSITION] = 1, math.prod(outer), positions
-    space.pairs, space.features = features // 2, features
-    for i in range(2):
-        space.strides[POSITION][i] = features
-        space.strides[HEAD][i] = features * positions
-    record_rope(explainer, dtype_code(dtype), operands, &space)
-    return dtype

@@ -1,17 +1,15 @@
 # cython: cdivision=True
 """Cumulative sums and products: the launches of scan.cu."""
 
-import math
 
 from cpython.object cimport PyObject
 from libc.string cimport memset
 
-from cyrt.builtin.entry cimport Entry, dtype_code, entry_of, op_code
-from cyrt.builtin.explain import expect_axis, expect_shapes
+from cyrt.builtin.entry cimport Entry, entry_of
 from cyrt.builtin.grid cimport (
     MAX_BLOCKS, ceiling, multiprocessors_of, power_of_two, set_geometry,
 )
-from cyrt.builtin.launch cimport Explainer, Launch, record_launch, set_example_memory
+from cyrt.builtin.launch cimport Launch, record_launch
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.workspace cimport allocate_workspace, fill_zeros
 from cyrt.graph.commit cimport Recorder
@@ -155,14 +153,3 @@ cdef int record_tiles(Recorder encoder, Launch* launch, Scan* params,
     set_geometry(&launch.geometry, blocks, SCAN_BLOCK, 1)
     fill_zeros(encoder, workspace, zeros)
     return record_launch(encoder, launch, params, operands, 3, 5)
-
-
-def explain(Explainer explainer, str op, str dtype, shapes, *, axis=-1):
-    """List the launches of a cumulative sum or product along an axis."""
-    cdef Operand[3] operands
-    (shape,) = expect_shapes(op, shapes, "the input")
-    axis = expect_axis(op, axis, shape)
-    set_example_memory(operands, 3)
-    record_scan(explainer, op_code(op), dtype_code(dtype), operands, math.prod(shape[:axis]),
-                shape[axis], math.prod(shape[axis + 1:]), False)
-    return dtype

@@ -2,16 +2,14 @@
 """Values combined into the elements that keys name: the launches of scatter.cu. One combines tiles
 of values, the next one what is left of the tiles, until there is one tile."""
 
-import math
 
 from cpython.object cimport PyObject
 from libc.string cimport memset
 
 from cyrt.builtin import catalogue
-from cyrt.builtin.entry cimport dtype_code, entry_of, op_code
-from cyrt.builtin.explain import expect_shapes
+from cyrt.builtin.entry cimport entry_of
 from cyrt.builtin.grid cimport MAX_BLOCKS, ceiling, set_geometry
-from cyrt.builtin.launch cimport Explainer, Launch, record_launch, set_example_memory
+from cyrt.builtin.launch cimport Launch, record_launch
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.workspace cimport allocate_workspace
 from cyrt.graph.commit cimport (
@@ -98,13 +96,3 @@ cdef int record_scatter(Recorder encoder, int op, int dtype, const Operand* oper
     finally:
         end_operation(before)
     return commit_if_complete(encoder, encoder.foreign)
-
-
-def explain(Explainer explainer, str op, str dtype, shapes):
-    """List the launches of values combined at as many indices of an array."""
-    cdef Operand[4] operands
-    _, values = expect_shapes(op, shapes, "the array", "the indices")
-    set_example_memory(operands, 4)
-    record_scatter(explainer, op_code(op), dtype_code(dtype), operands, math.prod(values), False,
-                   True)
-    return dtype

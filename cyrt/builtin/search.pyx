@@ -1,18 +1,15 @@
 # cython: cdivision=True
 """Positions in sorted elements: the launches of search.cu, one thread per value."""
 
-import math
 
 from libc.string cimport memset
 
 from cyrt.builtin import catalogue
-from cyrt.builtin.entry cimport dtype_code, entry_of
-from cyrt.builtin.explain import expect_shapes
+from cyrt.builtin.entry cimport entry_of
 from cyrt.builtin.grid cimport MAX_BLOCKS, ceiling, power_of_two, set_geometry
-from cyrt.builtin.launch cimport Explainer, Launch, record_launch, set_example_memory
+from cyrt.builtin.launch cimport Launch, record_launch
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.sort cimport KeyOrder, key_order, key_type
-from cyrt.dtypes import DTYPES
 from cyrt.graph.commit cimport Recorder
 
 cdef extern from "params/search.h" nogil:
@@ -72,14 +69,3 @@ cdef int record_contains(Recorder encoder, int dtype, const Operand* operands, l
     memset(&params, 0, sizeof(params))
     params.n, params.count, params.invert = n, count, invert
     return record(encoder, CONTAINS, dtype, operands, &params)
-
-
-def explain(Explainer explainer, str op, str dtype, shapes):
-    """List the launches of a search for values among sorted elements."""
-    cdef Operand[4] operands
-    elements, values = expect_shapes(op, shapes, "the sorted elements", "the values")
-    set_example_memory(operands, 4)
-    operands[3].buffer = NULL
-    record_search(explainer, dtype_code(dtype), operands, math.prod(elements), math.prod(values),
-                  False)
-    return DTYPES[key_type(dtype_code(dtype))].name

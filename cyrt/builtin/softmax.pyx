@@ -1,17 +1,13 @@
 # cython: cdivision=True
 """Softmax of rows: the launches of softmax.cu."""
 
-import math
 
 from cpython.object cimport PyObject
 from libc.string cimport memset
 
-from cyrt.builtin.entry cimport Entry, dtype_code, entry_of, op_code
-from cyrt.builtin.explain import expect_axis, expect_shapes
+from cyrt.builtin.entry cimport Entry, entry_of, op_code
 from cyrt.builtin.grid cimport ceiling, multiprocessors_of, set_geometry
-from cyrt.builtin.launch cimport (
-    WHOLE, Explainer, Launch, record_launch, set_example_memory,
-)
+from cyrt.builtin.launch cimport WHOLE, Launch, record_launch
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.row_grid cimport (
     PART_BLOCK, ROW_CHUNKS, ROW_VECTORS, Rows, are_many, are_vectors, is_long, part_length,
@@ -122,16 +118,3 @@ cdef int record_parts(Recorder encoder, int op, int dtype, Launch* launch, Softm
     set_geometry(&launch.geometry,
                  rows.rows * (1 if op == CROSS_ENTROPY else params.parts.size), PART_BLOCK, 1)
     return record_launch(encoder, launch, params, uses, 5, 1 | WHOLE)
-
-
-def explain(Explainer explainer, str op, str dtype, shapes):
-    """List the launches of a softmax or cross entropy along the last axis, or of its gradient."""
-    cdef Operand[4] operands
-    cdef Rows rows
-    (shape,) = expect_shapes(op, shapes, "the input")
-    last = expect_axis(op, -1, shape)
-    rows.rows, rows.n = math.prod(shape[:last]), shape[last]
-    rows.x_step = rows.gradient_step = rows.out_step = rows.n
-    set_example_memory(operands, 4)
-    record_softmax(explainer, op_code(op), dtype_code(dtype), operands, &rows, True)
-    return dtype

@@ -2,16 +2,14 @@
 """Sorting of rows: the launches of sort.cu. Rows are sorted by counting, in a block, or by passes
 over memory, one digit after the other."""
 
-import math
 
 from cpython.object cimport PyObject
 from libc.string cimport memset
 
 from cyrt.builtin import catalogue
 from cyrt.builtin.entry cimport dtype_code, entry_of
-from cyrt.builtin.explain import expect_axis, expect_shapes
 from cyrt.builtin.grid cimport MAX_BLOCKS, ceiling, power_of_two, set_geometry
-from cyrt.builtin.launch cimport Explainer, Launch, record_launch, set_example_memory
+from cyrt.builtin.launch cimport Launch, record_launch
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.rows.sort import KEYS
 from cyrt.builtin.workspace cimport allocate_workspace, fill_zeros
@@ -194,14 +192,3 @@ cdef int record_sweeps(Recorder encoder, Launch* launch, Sort* params, const Ope
         params.input = params.out
         params.origins = params.to
     return 0
-
-
-def explain(Explainer explainer, str op, str dtype, shapes):
-    """List the launches of a sort along the last axis."""
-    cdef Operand[2] operands
-    (shape,) = expect_shapes(op, shapes, "the input")
-    last = expect_axis(op, -1, shape)
-    set_example_memory(operands, 2)
-    record_sort(explainer, dtype_code(dtype), operands, math.prod(shape[:last]), shape[last], False,
-                False)
-    return DTYPES[key_type(dtype_code(dtype))].name

@@ -2,22 +2,17 @@
 """The first elements of rows: the launches of top_k.cu. Each selects from tiles; what the tiles of
 a row left is the row of the next one, until there is one tile."""
 
-import math
 
 from cpython.object cimport PyObject
 from libc.string cimport memset
 
 from cyrt.builtin import catalogue
-from cyrt.builtin.entry cimport dtype_code, entry_of
-from cyrt.builtin.explain import expect_axis, expect_shapes
+from cyrt.builtin.entry cimport entry_of
 from cyrt.builtin.grid cimport MAX_BLOCKS, ceiling, power_of_two, set_geometry
-from cyrt.builtin.launch cimport (
-    WHOLE, Explainer, Launch, record_launch, set_example_memory,
-)
+from cyrt.builtin.launch cimport WHOLE, Launch, record_launch
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.sort cimport KeyOrder, key_order, key_type
 from cyrt.builtin.workspace cimport allocate_workspace
-from cyrt.dtypes import DTYPES
 from cyrt.graph.commit cimport Recorder
 from cyrt.runtime.memory cimport Memory
 
@@ -97,18 +92,3 @@ cdef int record_rows(Recorder encoder, Launch* launch, TopK* params, const Opera
         params.n = slots - params.k \
             + min(<long long>params.k, params.n - (params.tiles - 1) * <long long>TILE)
         params.input, params.origins, params.step = params.out, params.to, slots
-
-
-def explain(Explainer explainer, str op, str dtype, shapes, *, k=1):
-    """List the launches of a selection along the last axis."""
-    cdef Operand[3] operands
-    (shape,) = expect_shapes(op, shapes, "the input")
-    last = expect_axis(op, -1, shape)
-    most = min(TOP_K_MOST, shape[last])
-    if not hasattr(k, "__index__"):
-        raise TypeError(f"top_k: k: expected an int, got {type(k).__name__}")
-    if not 0 < k <= most:
-        raise ValueError(f"top_k: k: expected an int from 1 to {most}, got {k}")
-    set_example_memory(operands, 3)
-    record_top_k(explainer, dtype_code(dtype), operands, math.prod(shape[:last]), shape[last], k)
-    return DTYPES[key_type(dtype_code(dtype))].name

@@ -4,17 +4,11 @@
 from libc.string cimport memset
 
 from cyrt.builtin import catalogue
-from cyrt.builtin.row import BY_SIZE
-from cyrt.builtin.entry cimport dtype_code, entry_of
-from cyrt.builtin.explain import expect_shapes
+from cyrt.builtin.entry cimport entry_of
 from cyrt.builtin.grid cimport MAX_BLOCKS, ceiling, set_geometry
-from cyrt.builtin.launch cimport (
-    WHOLE, Explainer, Launch, record_launch, set_example_memory,
-)
+from cyrt.builtin.launch cimport WHOLE, Launch, record_launch
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.space cimport MAX_NUMERATOR, MAX_OUTER, Divider, Outer2, Source, Space, divider
-from cyrt.dtypes import DTYPES
-from cyrt.dtypes import dtype as _dtype
 from cyrt.graph.commit cimport Recorder
 
 cdef extern from "params/transpose.h" nogil:
@@ -108,23 +102,3 @@ cdef int record_transpose(Recorder encoder, int dtype, const Operand* operands, 
     set_geometry(&launch.geometry, blocks * tiles_in * tiles_out, WARP, TRANSPOSE_ROWS)
     record_launch(encoder, &launch, &params, operands, 2, 1 | WHOLE)
     return 1
-
-
-def explain(Explainer explainer, str op, str dtype, shapes):
-    """List the launch of a copy of a transposed matrix, whose own shape is that of the output."""
-    cdef Operand[2] operands
-    cdef Space space
-    cdef int code = dtype_code(BY_SIZE[_dtype(dtype).itemsize])
-    (shape,) = expect_shapes(op, shapes, "the output")
-    if len(shape) != 2:
-        raise ValueError(f"{op}: expected a shape of two dimensions, got {shape}")
-    set_example_memory(operands, 2)
-    memset(&space, 0, sizeof(space))
-    rows, columns = shape
-    space.ndim = space.operands = 2
-    space.shape[0], space.shape[1] = columns, rows
-    space.strides[0][0], space.strides[1][0] = 1, columns
-    space.strides[0][1], space.strides[1][1] = rows, 1
-    if rows and columns and not record_transpose(explainer, code, operands, &space, 1):
-        raise ValueError(f"{op}: a matrix of shape {shape} exceeds one launch")
-    return DTYPES[code].name

@@ -6,7 +6,6 @@ from libc.string cimport memset
 
 from cyrt.builtin.elementwise cimport record_elementwise
 from cyrt.builtin.entry cimport dtype_code, op_code
-from cyrt.builtin.launch cimport Explainer
 from cyrt.builtin.operand cimport Operand
 from cyrt.graph.commit cimport Recorder
 from cyrt.runtime.memory cimport Memory
@@ -17,10 +16,9 @@ cdef int COPY = op_code("copy"), UINT32 = dtype_code("uint32")
 
 cdef Memory allocate_workspace(Recorder encoder, long long nbytes):
     cdef Memory memory = Memory.__new__(Memory)
-    if type(encoder) is not Explainer:
-        memory.block = allocate(encoder.state, nbytes)
-        memory.address = memory.block.address
-        memory.size = nbytes
+    memory.block = allocate(encoder.state, nbytes)
+    memory.address = memory.block.address
+    memory.size = nbytes
     return memory
 
 

@@ -28,6 +28,7 @@ from cyrt.graph.loss cimport inherit
 from cyrt.graph.plan_cache cimport drop_unreachable
 from cyrt.graph.ranges cimport resolve
 from cyrt.graph.recording cimport COPY, EMPTY, KERNEL, TEMPLATE, Recording
+from cyrt.graph.explainer cimport Explainer, list_operation
 from cyrt.graph.replay_call cimport LAUNCH, admit_calls, is_quiet, replay_call
 from cyrt.graph.scope cimport Scope, innermost
 from cyrt.runtime.device cimport (
@@ -464,6 +465,8 @@ cdef int record(Recorder self, const Operation* operation, Use* uses, int num_us
     cdef int i, node = num_recorded(self)
     if self.replay.played == 0 or not replay_unordered(self, operation, uses, num_uses, foreign,
                                                        opaque):
+        if type(self) is Explainer:
+            return list_operation(<Explainer>self, operation)
         # Most operations change only their own recording.
         ready = not (opaque or priority_thread or state.behind or foreign is not None
                      or node == 0 or node + 1 >= self.policy.complete

@@ -64,6 +64,7 @@ cdef class Template:
     cdef unsigned long long hash, used
     cdef Template following     # in the same bucket of the store
     cdef int ordinal
+    cdef str origin             # that of its kernels, see Runnable
     cdef readonly list kernels  # TemplateKernels in order; None: the call is opaque, or refused
     cdef int count
     cdef readonly int num_tokens    # 0: the kernels run in order

@@ -501,6 +501,7 @@ cdef int record_opaque(Recorder encoder, Template template, ChildGraph child, Us
     cdef Operation operation = Operation(
         CHILD, 0, NULL, NULL, child.shape, NULL, NULL, NULL, 0, <void*>child, NULL, 0)
     cdef unsigned long long[2] params
+    child.origin = template.origin
     params[0], params[1] = <size_t>child.graph, child.serial
     operation.params = params
     operation.param_bytes = sizeof(params)

@@ -1,8 +1,7 @@
 """Kernels from CUDA C++, PTX, cubin or fatbin, and the built-in kernels."""
 
 import cyrt.kernels.seam as _seam  # noqa: F401
-from cyrt.builtin.explain import Explanation, explain
 from cyrt.kernels.kernel import Kernel
 from cyrt.kernels.module import Module
 
-__all__ = ["Explanation", "Kernel", "Module", "explain"]
+__all__ = ["Kernel", "Module"]

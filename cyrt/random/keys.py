@@ -11,6 +11,7 @@ from operator import index
 from typing import Any, SupportsIndex, TypeVar
 
 from cyrt.builtin.random import philox
+from cyrt.explaining import is_explained
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _BITS = 1 << 64
@@ -57,7 +58,8 @@ def _derive(parent: int, number: int, purpose: int) -> int:
 
 
 class Calls:
-    """Calls that take their keys from a sequence; one that raises leaves its key to the next call.
+    """Calls that take their keys from a sequence; one that raises, or is only explained, leaves its
+    key to the next call.
 
     Parameters
     ----------
@@ -77,10 +79,13 @@ class Calls:
             number = next(self._numbers)
         try:
             key = Key(_derive(self._parent.bits, number, _CALL))
-            return function(*args, key=key, **options)
+            result = function(*args, key=key, **options)
         except BaseException:
             self._left.append(number)
             raise
+        if is_explained():
+            self._left.append(number)
+        return result
 
 
 # Those without a key.

@@ -16,7 +16,7 @@ from cyrt.driver.table cimport MAX_DEVICES, cu, faulted
 from cyrt.runtime.device cimport Device, context_of, enter_quietly, leave, ordinal_of
 from cyrt.runtime.integers cimport as_int
 from cyrt.runtime.order cimport (
-    begin_direct, end_direct, flush_block, has_exported_memory, order_consumer,
+    begin_direct, end_direct, flush_block, has_exported_memory, order_consumer, refuse_example,
 )
 from cyrt.runtime.outside cimport add_outside, is_outside
 from cyrt.runtime.poison cimport copy_error_of_overlap, refuse_poisoned
@@ -36,6 +36,10 @@ from cyrt.runtime.waiting cimport wait_state
 
 resolve_foreign = None      # interop.as_buffer; interop, which imports this module, sets it
 host_classes = ()           # PinnedBuffer and ManagedBuffer; host_memory sets them
+
+
+class NoContents(RuntimeError):
+    """The host reads a result of operations that are explained, and not launched."""
 
 
 cdef Block* refuse_buffer(Memory buffer, Block* block) except NULL:
@@ -329,6 +333,7 @@ cdef class Buffer(Memory):
 
 cdef CUdeviceptr export_address(Memory memory) except? 0:
     cdef Block* block = live_block(memory)
+    refuse_example(block)
     flush_block(block)
     if not block.shared and block.kind != FOREIGN_MEMORY and not faulted[block.ordinal]:
         order_consumer(legacy_state(block.ordinal), block)
@@ -382,6 +387,8 @@ cdef int fill_memory(Memory memory, value, stream) except -1:
     block = live_block(memory)
     if block.kind == DEVICE_MEMORY and block.size \
             and graph.record_fill(state, memory, pattern, width):
+        return 0
+    if state.explained:
         return 0
     begin_direct(state, block, overwriting(memory), NULL, READ)
     entered = enter_quietly(state.ordinal, state.epoch)
@@ -505,6 +512,10 @@ cdef int copy_memory(Memory buffer, other, stream, bint outward, bint blocking=T
     try:
         if buffer.size:
             block = live_block(buffer)
+            if state.explained:
+                if outward:
+                    raise NoContents("what is only explained has no result that can be read")
+                return 0
             if not blocking:
                 return copy_at_once(buffer, block, other, <char*>view.buf, state, outward)
             if outward:

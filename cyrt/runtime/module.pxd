@@ -36,6 +36,7 @@ cdef class Code:
 cdef class Runnable:
     cdef Code code
     cdef readonly str name
+    cdef str origin             # of built-in code, or of a library's; None: the program's
 
 # How many kernels have ended so far.
 cdef unsigned long long num_dropped

@@ -30,6 +30,8 @@ cdef inline int use(Block* block, StreamState* stream, Access access) except -1:
         return 1
     return order_use(block, stream, access)
 cdef int order_use(Block* block, StreamState* stream, Access access) except -1
+# Raise RuntimeError if there is no memory behind the block's address: see StreamState.explained.
+cdef int refuse_example(const Block* block) except -1
 # Make a `behind` stream wait for the undeclared kernel. Return as `use` does.
 cdef int order_behind(StreamState* stream) except -1
 # Order the stream's next operation, which may use any memory. Return as `use` does.

@@ -73,10 +73,18 @@ cdef int launch_earlier(const Block* block, StreamState* other) except -1:
     return wait_for_room(other)
 
 
+cdef int refuse_example(const Block* block) except -1:
+    if block.home.explained:
+        raise RuntimeError("the memory was allocated by a function that was explained, and is not "
+                           "there")
+    return 0
+
+
 cdef int order_use(Block* block, StreamState* stream, Access access) except -1:
     # A reader waits for what `home` wrote, not for what other streams have read since.
     cdef bint ordered = block.home == stream or (access == READ and reads(block, stream))
     cdef int i
+    refuse_example(block)
     if block.kind == FOREIGN_MEMORY:        # `home` is the producer's stream
         return 1 if block.home == stream else launch_earlier(block, block.home)
     if ordered and access == READ:

@@ -28,8 +28,10 @@ from cyrt.runtime.stream_state cimport link, states
 cdef enum:
     SPARE = 2                   # times the most blocks of a class that were out at once: the limit
     LARGE_SPARE = 10            # large blocks may occupy 1/LARGE_SPARE more than their peak
+    EXAMPLE_ALIGNMENT = 512     # bytes: as the driver aligns memory
     WHOLE = 4                   # a block that exceeds a size by 1/WHOLE at most is not split for it
 
+cdef CUdeviceptr next_example = 1 << 48     # no address of memory: they have 47 bits
 cdef int pooling = -1           # the value of `pool_enabled`; -1: not read yet
 
 
@@ -240,6 +242,14 @@ cdef void take_lowest(Block* block) noexcept:
     count_block(block)
 
 
+cdef Block* example_block(StreamState* stream, size_t nbytes) except NULL:
+    """Return a block with addresses of its own, behind which there is no memory."""
+    global next_example
+    cdef Block* block = new_block(next_example, nbytes, stream.ordinal, DEVICE_MEMORY, stream)
+    next_example += nbytes - nbytes % EXAMPLE_ALIGNMENT + EXAMPLE_ALIGNMENT
+    return block
+
+
 cdef Block* allocate(StreamState* stream, size_t nbytes) except NULL:
     cdef size_t size = 0
     cdef int bin, entry = 0
@@ -247,6 +257,8 @@ cdef Block* allocate(StreamState* stream, size_t nbytes) except NULL:
     cdef CUdeviceptr address = 0
     if nbytes > <size_t>1 << 46:
         out_of_memory(stream.ordinal, nbytes, b"cuMemAlloc")
+    if stream.explained:
+        return example_block(stream, nbytes)
     if not (pooling if pooling >= 0 else pool_enabled()):
         if nbytes:
             allocate_from_driver(stream.ordinal, nbytes, &address)
@@ -270,6 +282,9 @@ cdef Block* allocate(StreamState* stream, size_t nbytes) except NULL:
 cdef void release(Block* block) noexcept:
     cdef Pool* pool = &pools[block.ordinal]
     cdef bint alive = process == READY and contexts[block.ordinal].epoch == block.epoch
+    if block.home.explained:
+        destroy_block(block)
+        return
     if is_outside(block):
         remove_outside(block)
     if block.kind == FOREIGN_MEMORY:

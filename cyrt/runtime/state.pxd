@@ -116,6 +116,7 @@ cdef struct StreamState:
     int priority
     bint owned              # cyrt created the CUstream; else it is wrapped
     int users               # number of Stream objects that use it
+    bint explained          # its operations are listed, not launched: its memory has no contents
     bint ended              # wrapped, its handle perhaps destroyed: `marker` is after all its work
     bint pending            # operations are recorded for it that are not launched
     bint wants_commits      # a commit reaches its encoder even if nothing is recorded

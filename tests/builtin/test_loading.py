@@ -106,7 +106,7 @@ def test_prebuilt_operations_need_no_compiler(prebuilt, python):
         apply("add", [out, out], out, "float32", 10)
         out.copy_to(found)
         assert (found == 2 * (1 + 2 * np.arange(10))).all()
-        print(cyrt.kernels.explain("add", "float32", 10).origin)
+        print(cyrt.explain(cyrt.add, cyrt.Example(10), 1).origin)
         try:
             apply("add", [out, out], out, "uint32", 10)
         except cyrt.CompileError as error:

@@ -7,13 +7,13 @@ import math
 
 import numpy as np
 import pytest
+from explaining import explain
 from reduce_reference import REFERENCES, SPECIAL, compare
 
 import cyrt
 from cyrt.builtin import catalogue, loading
 from cyrt.builtin.rows import reduce as rows
 from cyrt.dtypes import DTYPES, dtype
-from cyrt.kernels import explain
 
 LIMIT = 2**31
 # These are to others what int8 is to int16.

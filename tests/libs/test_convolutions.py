@@ -7,6 +7,7 @@ import threading
 import numpy as np
 import pytest
 from conv_reference import ACTIVATIONS, TYPES, arrays, check, compare, convolve, exact
+from explaining import explain
 from rows_of_numbers import numbers
 from standin_cudnn import Note
 
@@ -14,7 +15,6 @@ import cyrt
 from cyrt import nn
 from cyrt.builtin import library_conv
 from cyrt.graph import template
-from cyrt.kernels import explain
 from cyrt.libs import cudnn
 
 

@@ -7,6 +7,7 @@ import gc
 import numpy as np
 import pytest
 from conv_reference import ACTIVATIONS, TYPES, arrays, convolve, exact
+from explaining import explain
 from rows_of_numbers import numbers
 
 import cyrt
@@ -14,7 +15,6 @@ from cyrt import nn
 from cyrt.builtin import library_conv
 from cyrt.graph import template
 from cyrt.jit import cache
-from cyrt.kernels import explain
 from cyrt.libs import cudnn
 
 pytestmark = pytest.mark.gpu

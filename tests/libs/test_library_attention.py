@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from attention_reference import on_device, operands, reference
+from explaining import explain
 from rows_of_numbers import assert_close, exact, numbers
 from standin_cudnn import Alignment, Note
 
@@ -12,7 +13,6 @@ import cyrt
 from cyrt import nn
 from cyrt.builtin import library_attention
 from cyrt.graph import template
-from cyrt.kernels import explain
 from cyrt.libs import cudnn
 
 SHAPE = 1, 2, 1, 20, 24, 16  # batches, heads, heads of keys, rows, keys, features

@@ -7,13 +7,13 @@ import gc
 import numpy as np
 import pytest
 from attention_reference import on_device, operands, reference
+from explaining import explain
 from rows_of_numbers import assert_close, exact, numbers
 
 import cyrt
 from cyrt import nn
 from cyrt.builtin import library_attention
 from cyrt.graph import template
-from cyrt.kernels import explain
 from cyrt.libs import cudnn
 
 pytestmark = pytest.mark.gpu

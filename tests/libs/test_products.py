@@ -8,6 +8,7 @@ from ctypes import c_uint64
 import numpy as np
 import pytest
 import standin as standins
+from explaining import explain
 
 import cyrt
 from cyrt.builtin import library_product
@@ -373,12 +374,12 @@ def test_an_opaque_call_on_a_thread_without_a_handle(standin, rng):
 
 
 def test_explain_tells_the_library(standin):
-    explained = cyrt.kernels.explain("matmul", "float32", (256, 768), (768, 768))
+    explained = explain("matmul", "float32", (256, 768), (768, 768))
     assert explained.origin == "cuBLASLt 13.0.0"
     assert explained.kernel == "gemm_float32"
     assert explained.grid == 256 * 768 // 128
     library_product.decide(0, False)
-    explained = cyrt.kernels.explain("matmul", "float32", (256, 768), (768, 768))
+    explained = explain("matmul", "float32", (256, 768), (768, 768))
     assert explained.kernel.startswith("cyrt_")
     assert explained.origin.startswith("prebuilt")
 
@@ -501,5 +502,5 @@ def test_beside_pytorch(library, rng, dtype):
     found = (x @ y).astype(cyrt.float32).numpy()
     limit = 0.3 if dtype == "bfloat16" else 1e-3
     np.testing.assert_allclose(found, wanted, rtol=2e-2, atol=limit)
-    explained = cyrt.kernels.explain("matmul", dtype, (512, 512), (512, 512))
+    explained = explain("matmul", dtype, (512, 512), (512, 512))
     assert explained.origin.startswith("cuBLASLt")

@@ -6,11 +6,11 @@ import pickle
 
 import numpy as np
 import pytest
+from explaining import explain
 from rows_of_numbers import assert_close, exact, numbers
 
 import cyrt
 from cyrt import nn
-from cyrt.kernels import explain
 
 SLOPED = ["relu", "gelu", "gelu_tanh", "silu", "sigmoid", "tanh", "softplus"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from attention_reference import ROPES, TYPES, on_device, operands, reference, turned
+from explaining import explain
 from rows_of_numbers import assert_close, exact, launches, numbers
 
 import cyrt
@@ -79,7 +80,7 @@ def test_cache(rng, name, rope, shape, capacity, positions):
 def test_cache_in_parts(rng, name, position):
     """Parts that have no keys yet, one that has new ones alone, and all."""
     sinks = cyrt.asarray(numbers(rng, name, 2))
-    explained = cyrt.kernels.explain("attention", name, (1, 2, 1, 128), (1, 2, 600, 128))
+    explained = explain("attention", name, (1, 2, 1, 128), (1, 2, 600, 128))
     assert explained.launches == 2
     check_cache(rng, name, (1, 2, 2, 1, 128), 600, position, ROPES["halves"], sinks=sinks)
 
@@ -124,7 +125,7 @@ def test_rows_behind_the_position_hold_anything(rng, name, shape, capacity, posi
 def test_tensor_cores(rng, name, shape, capacity, position, kernel):
     """Rows of queries that share keys, behind which memory holds anything."""
     batches, heads, shared, rows, features = shape
-    explained = cyrt.kernels.explain(
+    explained = explain(
         "attention", name, (batches, heads, rows, features), (batches, shared, capacity, features)
     )
     assert explained.kernels[0][0] == f"cyrt_attention_{name}{kernel}"

@@ -15,12 +15,12 @@ from conv_reference import (
     input_gradient,
     weight_gradient,
 )
+from explaining import explain
 from rows_of_numbers import exact, launches, numbers
 
 import cyrt
 from cyrt import nn
 from cyrt.builtin import library_conv
-from cyrt.kernels import explain
 
 
 @pytest.fixture

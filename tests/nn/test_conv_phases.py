@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from conv_reference import ACTIVATIONS, TYPES, compare, convolve, input_gradient
+from explaining import explain
 from rows_of_numbers import exact, numbers
 
 import cyrt
 from cyrt import nn, settings
 from cyrt.builtin import library_conv
-from cyrt.kernels import explain
 
 # The images to compute: at least as many tiles as there are where phases are chosen.
 BATCH = cyrt.Device(0).multiprocessors // 5 + 1

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from explaining import explain
 from rows_of_numbers import assert_close, exact, launches, numbers
 from windows import Windows
 
 import cyrt
 from cyrt import nn
-from cyrt.kernels import explain
 
 TYPES = ["float16", "bfloat16", "float32"]
 

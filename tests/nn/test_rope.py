@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from explaining import explain
 from rows_of_numbers import assert_close, exact, numbers
 
 import cyrt
 from cyrt import nn
-from cyrt.kernels import explain
 from cyrt.nn import rope, rope_vjp
 
 TYPES = ["float16", "bfloat16", "float32"]

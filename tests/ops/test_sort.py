@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from along_rows import LAYOUTS, REAL, bits, bools_of, laid_out, shapes, values, wide
+from explaining import explain
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cyrt
-from cyrt.kernels import explain
 from cyrt.ops.sort import argsort, sort
 
 

@@ -1,3 +1,0 @@
-class Explainer:
-    launches: list[tuple[str, int, tuple[int, int]]]
-    origin: str | None

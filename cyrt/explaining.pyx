@@ -1,0 +1,258 @@
+"""The kernels that a function launches, listed while nothing is launched.
+
+The function runs on a stream of its own whose recorder lists operations. Arrays of that stream have
+addresses, and no memory: see ``StreamState.explained``.
+"""
+
+import operator
+import threading
+from dataclasses import dataclass
+
+from cyrt.dtypes import dtype as _dtype
+from cyrt.builtin import catalogue
+from cyrt.builtin.space cimport MAX_NDIM
+from cyrt.driver.table cimport MAX_DEVICES
+from cyrt.graph.explainer cimport Explainer
+from cyrt.graph.recording cimport CHILD, KERNEL, TEMPLATE
+from cyrt.ndarray cimport Array, device_of, new_array_on, view_of
+from cyrt.runtime.device cimport contexts, context_of, current_ordinal
+from cyrt.runtime.memory import NoContents
+from cyrt.runtime.module cimport Runnable
+from cyrt.runtime.state cimport StreamState
+from cyrt.runtime.stream cimport Stream, current_state
+
+cdef enum:
+    ALIGNMENT = 512             # bytes: the addresses of new memory are multiples of it
+
+_lock = threading.RLock()
+cdef list streams = [None] * MAX_DEVICES        # those on which functions are explained
+cdef list explainers = [None] * MAX_DEVICES     # their recorders
+
+
+@dataclass(frozen=True)
+class Example:
+    """An array that has no memory, as an argument of :func:`cyrt.explain`.
+
+    Attributes
+    ----------
+    shape : int or tuple of int
+    dtype : DType or str
+        The element type; float32 by default.
+    strides : tuple of int or None
+        In elements; by default the array is contiguous.
+    """
+
+    shape: object
+    dtype: object = "float32"
+    strides: object = None
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The kernels that a function launches.
+
+    Attributes
+    ----------
+    kernel : str
+        The symbol of the first kernel.
+    grid : int
+        The number of its blocks.
+    block : tuple of int
+        The number of its threads, x and y.
+    launches : int
+        The number of launches.
+    origin : str
+        The origin of the first kernel's code: a prebuilt cubin, prebuilt PTX or the compiler (JIT),
+        and the architecture that it was compiled for; a library and its version; or the program.
+    expression : str
+        What a built-in kernel computes of its inputs a, b and c, in C++ or in words; else empty.
+    kernels : tuple of tuple
+        The symbol, grid and block of every launch, in order.
+    complete : bool
+        False if the function reads a result on the host, as ``nonzero`` does: what it launches
+        after that is not listed.
+    """
+
+    kernel: str
+    grid: int
+    block: tuple[int, int]
+    launches: int
+    origin: str
+    expression: str
+    kernels: tuple[tuple[str, int, tuple[int, int]], ...]
+    complete: bool
+
+
+def explain(function, /, *args, **keywords):
+    """Return the kernels, grids, blocks and code that a function launches on the current device.
+
+    The function is called, but nothing is launched, allocated on the device or waited for.
+
+    Parameters
+    ----------
+    function : callable
+        A function of arrays that uses the current stream, such as ``cyrt.add``, or one of the
+        program's own. Its result is dropped.
+    *args, **keywords
+        Its arguments. Each :class:`cyrt.Example` and each Array, also in lists, tuples and dicts,
+        becomes an array of that shape, element type, strides and alignment without memory.
+
+    Returns
+    -------
+    Explanation or None
+        None if nothing is launched: there are no elements.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An Example has no valid shape, type or strides; the errors of the function.
+    RuntimeError
+        The function calls `explain`.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x = cyrt.Example((1000, 1000))
+    >>> cyrt.explain(cyrt.add, x, x).kernel
+    'cyrt_add_float32_aligned'
+    """
+    cdef Explainer explainer
+    cdef Stream stream
+    cdef int ordinal = current_ordinal()
+    cdef bint complete = True
+    if not callable(function):
+        raise TypeError(f"explain: expected a function and its arguments, got {function!r}")
+    with _lock:
+        stream = stream_of(ordinal)
+        explainer = explainers[ordinal]
+        if current_state(ordinal) == stream.state:
+            raise RuntimeError("explain: the function calls explain")
+        explainer.operations = []
+        try:
+            with stream:
+                args = replaced(args, stream.state)
+                keywords = replaced(keywords, stream.state)
+                try:
+                    function(*args, **keywords)
+                except NoContents:
+                    complete = False
+            return explanation(explainer.operations, complete)
+        finally:
+            explainer.operations = []
+
+
+def is_explained():
+    """Return whether the caller's current stream is one on which a function is explained."""
+    return bool(current_state(current_ordinal()).explained)
+
+
+cdef Stream stream_of(int ordinal):
+    """Return the device's stream on which functions are explained; the first use creates it."""
+    cdef Stream stream = streams[ordinal]
+    cdef Explainer explainer
+    context_of(ordinal)
+    if stream is None or stream.state.epoch != contexts[ordinal].epoch:
+        stream = Stream(ordinal)
+        explainer = Explainer()
+        explainer.state, stream.state.encoder = stream.state, <void*>explainer
+        stream.state.explained = True
+        streams[ordinal], explainers[ordinal] = stream, explainer
+    return stream
+
+
+cdef object replaced(object value, StreamState* state):
+    """Return an argument in which arrays without memory take the places of Examples and Arrays."""
+    if isinstance(value, Example):
+        return example_of(value, state)
+    if isinstance(value, Array):
+        return alike(<Array>value, state)
+    if type(value) in (list, tuple):
+        return type(value)([replaced(each, state) for each in value])
+    if type(value) is dict:
+        return {key: replaced(each, state) for key, each in value.items()}
+    return value
+
+
+cdef Array alike(Array x, StreamState* state):
+    cdef long long offset = x.address % ALIGNMENT // max(1, x.itemsize)
+    if device_of(x) != state.ordinal:
+        return x                # the function refuses it, or moves it
+    return array_of(state, x.code, x.ndim_, x.dims, NULL if x.dense else x.steps, offset)
+
+
+cdef Array example_of(object example, StreamState* state):
+    cdef long long[MAX_NDIM] dims, steps
+    cdef tuple shape = sizes_of("shape", example.shape), strides
+    cdef int d, ndim = len(shape)
+    for d in range(ndim):
+        if shape[d] < 0:
+            raise ValueError(f"Example: shape: expected sizes of 0 or more, got {shape}")
+        dims[d] = shape[d]
+    if example.strides is not None:
+        strides = sizes_of("strides", example.strides)
+        if len(strides) != ndim:
+            raise ValueError(f"Example: strides: expected {ndim} numbers, as the shape {shape} "
+                             f"has, got {strides}")
+        for d in range(ndim):
+            steps[d] = strides[d]
+    return array_of(state, <int>_dtype(example.dtype).code, ndim, dims,
+                    NULL if example.strides is None else steps, 0)
+
+
+cdef tuple sizes_of(str name, object value):
+    cdef tuple sizes
+    try:
+        sizes = (operator.index(value),) if hasattr(value, "__index__") else tuple(
+            [operator.index(each) for each in value])
+    except TypeError:
+        raise TypeError(f"Example: {name}: expected an int or a sequence of int, got "
+                        f"{value!r}") from None
+    if len(sizes) > MAX_NDIM:
+        raise ValueError(f"Example: {name}: expected at most {<int>MAX_NDIM} dimensions, got "
+                         f"{len(sizes)}")
+    if any([not -1 << 58 < each < 1 << 58 for each in sizes]):
+        raise ValueError(f"Example: {name}: {sizes} is more than an array can have")
+    return sizes
+
+
+cdef Array array_of(StreamState* state, int code, int ndim, const long long* dims,
+                    const long long* steps, long long offset):
+    """Return an array without memory; `offset` is that of its first byte's address from an aligned
+    one, in elements. `steps`: NULL for a contiguous one."""
+    cdef Array memory = new_array_on(state, code, ndim, dims)
+    cdef long long low = 0, high = 0
+    cdef int d
+    if steps == NULL and offset == 0:
+        return memory
+    if steps == NULL:
+        steps = memory.steps
+    for d in range(ndim if memory.count else 0):
+        if steps[d] < 0:
+            low += (dims[d] - 1) * steps[d]
+        else:
+            high += (dims[d] - 1) * steps[d]
+    high += offset - low + 1
+    return view_of(new_array_on(state, code, 1, &high), code, ndim, dims, steps, offset - low)
+
+
+cdef object explanation(list operations, bint complete):
+    cdef list kernels = []
+    cdef str origin = "", expression = ""
+    for kind, owner, grid, block, _, _ in operations:
+        if kind == KERNEL or kind == TEMPLATE:
+            launch = owner.name, grid[0] * grid[1] * grid[2], block[:2]
+        elif kind == CHILD:
+            launch = "graph", 1, (1, 1)
+        else:
+            continue
+        if not kernels:
+            origin = (<Runnable>owner).origin or "the program"
+            row = catalogue.kernels().get(owner.name) if kind == KERNEL else None
+            if row is not None and (<Runnable>owner).origin:
+                expression = row.expression
+        kernels.append(launch)
+    if not kernels:
+        return None
+    kernel, grid, block = kernels[0]
+    return Explanation(kernel, grid, block, len(kernels), origin, expression, tuple(kernels),
+                       bool(complete))
