@@ -12,12 +12,13 @@ from cyrt.dtypes import dtype as _dtype
 from cyrt.builtin import catalogue
 from cyrt.builtin.space cimport MAX_NDIM
 from cyrt.driver.table cimport MAX_DEVICES
-from cyrt.graph.explainer cimport Explainer
+from cyrt.graph.commit cimport Recorder
+from cyrt.graph.recorder cimport encoder_of
 from cyrt.graph.recording cimport CHILD, KERNEL, TEMPLATE
 from cyrt.ndarray cimport Array, device_of, new_array_on, view_of
 from cyrt.runtime.device cimport contexts, context_of, current_ordinal
-from cyrt.runtime.memory import NoContents
 from cyrt.runtime.module cimport Runnable
+from cyrt.runtime.order import NoContents
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport Stream, current_state
 
@@ -26,7 +27,6 @@ cdef enum:
 
 _lock = threading.RLock()
 cdef list streams = [None] * MAX_DEVICES        # those on which functions are explained
-cdef list explainers = [None] * MAX_DEVICES     # their recorders
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def explain(function, /, *args, **keywords):
     >>> cyrt.explain(cyrt.add, x, x).kernel
     'cyrt_add_float32_aligned'
     """
-    cdef Explainer explainer
+    cdef Recorder recorder
     cdef Stream stream
     cdef int ordinal = current_ordinal()
     cdef bint complete = True
@@ -124,10 +124,10 @@ def explain(function, /, *args, **keywords):
         raise TypeError(f"explain: expected a function and its arguments, got {function!r}")
     with _lock:
         stream = stream_of(ordinal)
-        explainer = explainers[ordinal]
+        recorder = <Recorder>stream.state.encoder
         if current_state(ordinal) == stream.state:
             raise RuntimeError("explain: the function calls explain")
-        explainer.operations = []
+        recorder.listed = []
         try:
             with stream:
                 args = replaced(args, stream.state)
@@ -136,9 +136,9 @@ def explain(function, /, *args, **keywords):
                     function(*args, **keywords)
                 except NoContents:
                     complete = False
-            return explanation(explainer.operations, complete)
+            return explanation(recorder.listed, complete)
         finally:
-            explainer.operations = []
+            recorder.listed = []
 
 
 def is_explained():
@@ -149,14 +149,14 @@ def is_explained():
 cdef Stream stream_of(int ordinal):
     """Return the device's stream on which functions are explained; the first use creates it."""
     cdef Stream stream = streams[ordinal]
-    cdef Explainer explainer
+    cdef Recorder recorder
     context_of(ordinal)
     if stream is None or stream.state.epoch != contexts[ordinal].epoch:
         stream = Stream(ordinal)
-        explainer = Explainer()
-        explainer.state, stream.state.encoder = stream.state, <void*>explainer
+        recorder = encoder_of(stream.state)
+        recorder.listed, recorder.direct = [], False
         stream.state.explained = True
-        streams[ordinal], explainers[ordinal] = stream, explainer
+        streams[ordinal] = stream
     return stream
 
 

@@ -5,7 +5,7 @@ from cpython.object cimport PyObject
 from libc.string cimport memset
 
 from cyrt.driver.errors import CompileError
-from cyrt.graph.explainer cimport Explainer
+from cyrt.graph.commit cimport Recorder
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.builtin.elementwise cimport record_elementwise
 from cyrt.builtin.entry cimport dtype_code, op_code
@@ -52,8 +52,8 @@ cdef list fill_launches(int ordinal, CUdeviceptr address, size_t count, unsigned
                         size_t width):
     cdef Operand[2] operands
     cdef long long elements = count
-    cdef Explainer explainer = Explainer()
-    explainer.state = current_state(ordinal)
+    cdef Recorder recorder = Recorder()
+    recorder.state, recorder.listed = current_state(ordinal), []
     while width < 4 and elements % 2 == 0 and address % (2 * width) == 0:      # fewer, wider ones
         pattern = (pattern & ((1 << 8 * width) - 1)) * ((1 << 8 * width) + 1)
         elements, width = elements // 2, 2 * width
@@ -61,5 +61,5 @@ cdef list fill_launches(int ordinal, CUdeviceptr address, size_t count, unsigned
     memset(operands, 0, sizeof(operands))
     operands[0].buffer, operands[0].address = <PyObject*>None, address
     operands[1].value[0] = pattern
-    record_elementwise(explainer, copy_code, codes[width], operands, 1, &elements)
-    return [each[1:] for each in explainer.operations]
+    record_elementwise(recorder, copy_code, codes[width], operands, 1, &elements)
+    return [each[1:] for each in recorder.listed]

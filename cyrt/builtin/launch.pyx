@@ -2,7 +2,6 @@
 
 
 from cyrt.graph.child cimport ChildGraph
-from cyrt.graph.explainer cimport Explainer
 from cyrt.graph.recorder cimport record_kernel
 from cyrt.graph.recording cimport EarlyLoad, Use
 from cyrt.graph.template cimport (
@@ -50,7 +49,7 @@ cdef inline int record_with(Recorder encoder, const Launch* launch, const void* 
     cdef Use[MAX_USES] uses
     cdef list foreign = None
     cdef int num_uses = 0
-    if type(encoder) is not Explainer:      # to which memory means nothing
+    if encoder.listed is None:      # else memory means nothing
         foreign = use_operands(encoder.state.ordinal, operands, count, writes, uses, &num_uses)
     return record_kernel(encoder, function, &launch.geometry, <const char*>params, uses, num_uses,
                          foreign, False, 0, NULL, early)

@@ -11,7 +11,6 @@ from cyrt.builtin.library cimport CUDNN, bindings_of, is_served, learn_call
 from cyrt.builtin.workspace cimport allocate_workspace
 from cyrt.driver.errors import OutOfMemoryError
 from cyrt.dtypes import DTYPES
-from cyrt.graph.explainer cimport Explainer
 from cyrt.graph.template cimport ALIGNMENT, Key, Template, add_word, begin_key, find, refuse
 from cyrt.runtime.device cimport context_of
 from cyrt.runtime.memory cimport Memory
@@ -117,8 +116,8 @@ cdef bint record_library_attention(Recorder encoder, int dtype, const Operand* o
         add_steps(&key, &space.mask)
     template = find(&key)
     if template is None:
-        # An Explainer asks at once: what it lists depends on its arguments alone.
-        if type(encoder) is not Explainer \
+        # What is explained depends on the arguments alone: the library is asked at once.
+        if encoder.listed is None \
                 and not is_worth_a_plan(&key, multiplications(space) * (MASKED if masked else 1)):
             return False
         template = prepare(ordinal, dtype, operands, count, space, &key)

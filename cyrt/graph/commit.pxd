@@ -91,6 +91,9 @@ cdef class Recorder:
     cdef list handlers              # functions to call when the batch has ended
     cdef object in_flight           # deque of [batch, kept objects, Buffers]
     cdef Plan plan                  # of the last batch that had one
+    # None, or the operations, which are then listed instead of being recorded:
+    # (kind, owner or None, grid, block, bytes of shared memory, parameters)
+    cdef list listed
     cdef Timing timing
     cdef object __weakref__
 

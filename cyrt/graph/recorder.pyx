@@ -28,7 +28,6 @@ from cyrt.graph.loss cimport inherit
 from cyrt.graph.plan_cache cimport drop_unreachable
 from cyrt.graph.ranges cimport resolve
 from cyrt.graph.recording cimport COPY, EMPTY, KERNEL, TEMPLATE, Recording
-from cyrt.graph.explainer cimport Explainer, list_operation
 from cyrt.graph.replay_call cimport LAUNCH, admit_calls, is_quiet, replay_call
 from cyrt.graph.scope cimport Scope, innermost
 from cyrt.runtime.device cimport (
@@ -71,6 +70,8 @@ cdef Recorder encoder_of(StreamState* state):
 
 
 cdef int attach(Recorder self, StreamState* state, graphs) except -1:
+    if state.explained:
+        raise RuntimeError("a function that is explained makes no CommandEncoder for its stream")
     prepare(self, state, graphs)
     while state.encoder != NULL:        # the new one replaces it
         if (<Recorder>state.encoder).stream_ is not None:
@@ -457,6 +458,20 @@ cdef bint replay_unordered(Recorder self, const Operation* operation, const Use*
                 &self.num_early_loads))
 
 
+cdef int list_operation(Recorder self, const Operation* operation) except -1:
+    cdef tuple grid = None, block = None
+    cdef unsigned int smem = 0
+    if operation.geometry != NULL:
+        grid = operation.geometry.grid[0], operation.geometry.grid[1], operation.geometry.grid[2]
+        block = operation.geometry.block[0], operation.geometry.block[1], \
+            operation.geometry.block[2]
+        smem = operation.geometry.smem
+    self.listed.append((
+        <int>operation.kind, None if operation.owner == NULL else <object>operation.owner, grid,
+        block, smem, (<const char*>operation.params)[:operation.param_bytes]))
+    return 0
+
+
 cdef int record(Recorder self, const Operation* operation, Use* uses, int num_uses,
                 list foreign, bint opaque) except -1:
     cdef StreamState* state = self.state
@@ -465,8 +480,8 @@ cdef int record(Recorder self, const Operation* operation, Use* uses, int num_us
     cdef int i, node = num_recorded(self)
     if self.replay.played == 0 or not replay_unordered(self, operation, uses, num_uses, foreign,
                                                        opaque):
-        if type(self) is Explainer:
-            return list_operation(<Explainer>self, operation)
+        if self.listed is not None:
+            return list_operation(self, operation)
         # Most operations change only their own recording.
         ready = not (opaque or priority_thread or state.behind or foreign is not None
                      or node == 0 or node + 1 >= self.policy.complete

@@ -16,7 +16,8 @@ from cyrt.driver.table cimport MAX_DEVICES, cu, faulted
 from cyrt.runtime.device cimport Device, context_of, enter_quietly, leave, ordinal_of
 from cyrt.runtime.integers cimport as_int
 from cyrt.runtime.order cimport (
-    begin_direct, end_direct, flush_block, has_exported_memory, order_consumer, refuse_example,
+    begin_direct, end_direct, flush_block, has_exported_memory, order_consumer,
+    refuse_contents, refuse_example,
 )
 from cyrt.runtime.outside cimport add_outside, is_outside
 from cyrt.runtime.poison cimport copy_error_of_overlap, refuse_poisoned
@@ -36,10 +37,6 @@ from cyrt.runtime.waiting cimport wait_state
 
 resolve_foreign = None      # interop.as_buffer; interop, which imports this module, sets it
 host_classes = ()           # PinnedBuffer and ManagedBuffer; host_memory sets them
-
-
-class NoContents(RuntimeError):
-    """The host reads a result of operations that are explained, and not launched."""
 
 
 cdef Block* refuse_buffer(Memory buffer, Block* block) except NULL:
@@ -513,9 +510,7 @@ cdef int copy_memory(Memory buffer, other, stream, bint outward, bint blocking=T
         if buffer.size:
             block = live_block(buffer)
             if state.explained:
-                if outward:
-                    raise NoContents("what is only explained has no result that can be read")
-                return 0
+                return refuse_contents() if outward else 0
             if not blocking:
                 return copy_at_once(buffer, block, other, <char*>view.buf, state, outward)
             if outward:

@@ -30,6 +30,8 @@ cdef inline int use(Block* block, StreamState* stream, Access access) except -1:
         return 1
     return order_use(block, stream, access)
 cdef int order_use(Block* block, StreamState* stream, Access access) except -1
+# Raise NoContents: the host reads, or the program uses at once, what is only explained.
+cdef int refuse_contents() except -1
 # Raise RuntimeError if there is no memory behind the block's address: see StreamState.explained.
 cdef int refuse_example(const Block* block) except -1
 # Make a `behind` stream wait for the undeclared kernel. Return as `use` does.

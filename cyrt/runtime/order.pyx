@@ -73,6 +73,14 @@ cdef int launch_earlier(const Block* block, StreamState* other) except -1:
     return wait_for_room(other)
 
 
+class NoContents(RuntimeError):
+    """Results are needed of operations that are explained, and not launched."""
+
+
+cdef int refuse_contents() except -1:
+    raise NoContents("what is only explained has no results")
+
+
 cdef int refuse_example(const Block* block) except -1:
     if block.home.explained:
         raise RuntimeError("the memory was allocated by a function that was explained, and is not "
@@ -337,6 +345,8 @@ cdef int look(StreamState* stream, Block* first, Access first_access, Block* sec
     """Make one pass of `begin_turn`. Return 0 if something was launched or waited for: call
     again."""
     verify(stream.ordinal, stream.epoch, b"cuMemcpyAsync")
+    if stream.explained:
+        refuse_contents()
     refuse_captured(stream)
     if priority_thread and not again:       # else that thread may wait for this one
         yield_to_priority_thread(stream)

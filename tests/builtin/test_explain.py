@@ -174,6 +174,35 @@ def test_a_function_that_reads_its_results(function, first):
     assert not found.complete
     assert found.kernel == first
     assert cyrt.explain(cyrt.Array.item, Example(1)) is None
+    found = cyrt.explain(lambda x: ((x + 1) * 2).copy_to(cyrt.PinnedBuffer(40)), Example(10))
+    assert (found.launches, found.complete) == (2, False)
+
+
+def in_a_batch(x):
+    with cyrt.batch():
+        y = x + 1
+    with cyrt.concurrent():
+        cyrt.commit()
+        y * 2
+    cyrt.synchronize()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        in_a_batch,
+        lambda x: (cyrt.current_encoder().synchronize(), (x + 1) * 2),
+        lambda x: (x + 1, cyrt.trim_memory(), x * 2),
+    ],
+)
+def test_what_a_function_does_to_its_stream(function):
+    found = cyrt.explain(function, Example(10))
+    assert (found.launches, found.complete) == (2, True)
+
+
+def test_a_function_makes_no_encoder_for_the_stream():
+    with pytest.raises(RuntimeError, match="makes no CommandEncoder"):
+        cyrt.explain(lambda: cyrt.CommandEncoder(cyrt.current_encoder().stream, graphs=False))
 
 
 def test_kernels_of_the_program():
