@@ -74,6 +74,8 @@ def test_what_is_written_is_formatted(tool, root, name):
     run(tool, root, name)
     sources = [each for each in root.rglob("*") if each.suffix in (".cu", ".h")]
     folder = Path(sys.executable).parent
+    if not (folder / "cython-lint").exists() or not (folder / "ruff").exists():
+        pytest.skip("ruff and cython-lint are not installed beside Python")
     for command in (
         [
             "ruff",
