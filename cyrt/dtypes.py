@@ -153,7 +153,9 @@ def dtype(name: Any) -> DType:
         found = _BY_NAME.get(_numpy_name(name) or "")
     if found is None:
         hint = ". A shape is one argument, such as (3, 4)" if isinstance(name, int) else ""
-        raise TypeError(f"{name!r} is no element type; there are {', '.join(_BY_NAME)}{hint}")
+        raise TypeError(
+            f"{name!r} is not an element type; the types are {', '.join(_BY_NAME)}{hint}"
+        )
     return found
 
 

@@ -30,7 +30,7 @@ def test_a_buffer_viewed_as_an_array():
         (TypeError, "no element type", {}),
         (ValueError, "26 bytes are no multiple", {"dtype": cyrt.float32}),
         (ValueError, "12 elements of int16 have 24 bytes", {"dtype": "int16", "shape": (3, 4)}),
-        (TypeError, "is no element type", {"dtype": "none"}),
+        (TypeError, "is not an element type", {"dtype": "none"}),
     ],
 )
 def test_a_buffer_that_is_no_such_array(error, message, arguments):

@@ -356,7 +356,7 @@ def test_numbers():
         (lambda x: x.numpy() + x, TypeError, r"got numpy\.ndarray; cyrt\.asarray"),
         (lambda x: x @ x.numpy().T, TypeError, r"got numpy\.ndarray; cyrt\.asarray"),
         (lambda x: x + "a", TypeError, "unsupported operand"),
-        (lambda x: x.astype("float8"), TypeError, "'float8' is no element type"),
+        (lambda x: x.astype("float8"), TypeError, "'float8' is not an element type"),
         (lambda x: cyrt.astype(None, "int8"), TypeError, "astype: x: expected .*NoneType"),
         (lambda x: cyrt.copy(None), TypeError, "copy: x: expected .*NoneType"),
         (lambda x: cyrt.to_device(None, 0), TypeError, "to_device: x: expected .*NoneType"),
@@ -473,7 +473,7 @@ def test_types_asked_for(given, dtype, wanted):
         ([300], "uint8", OverflowError, "out of range of uint8"),
         ([float("nan")], "int32", ValueError, "NaN to integer"),
         ([1j], "float32", TypeError, "complex"),
-        ([1], "float8", TypeError, "'float8' is no element type"),
+        ([1], "float8", TypeError, "'float8' is not an element type"),
     ],
 )
 def test_asarray_refuses(given, dtype, error, text):

@@ -105,7 +105,7 @@ cdef Memory pointer_argument(object value, const Param* param):
     cdef Memory memory
     cdef list layout = []
     if isinstance(value, int):
-        raise TypeError("an int is no pointer; use cyrt.pointer(address, nbytes)")
+        raise TypeError("an int is not a pointer; use cyrt.pointer(address, nbytes)")
     memory = as_buffer(value, param.writes, layout)
     shape, strides, first, kind, itemsize, _ = layout
     memory.address += <long long>first

@@ -111,6 +111,31 @@ cdef int check_ranks(str name, int wanted, int ndim, const long long* source, in
     return 0
 
 
+cdef str spatial_names(int ndim, str before):
+    """Return the names of the spatial dimensions, such as "H, W"."""
+    return ", ".join([before + each for each in "DHW"[5 - ndim:]])
+
+
+cdef int refuse_channels(str name, int ndim, const long long* source, const long long* weight,
+                         object groups) except -1:
+    """Raise the error for channels that do not fit; name what looks as if they came first."""
+    cdef list first = []
+    spatial = spatial_names(ndim, "")
+    # Those of the input by the weight, if its own come last, or first.
+    channels, leading = weight[ndim - 1] * groups, weight[1] * groups
+    if source[1] == channels or (source[1] == leading and source[ndim - 1] != leading):
+        first.append("x")
+    if leading in (source[1], source[ndim - 1]) and channels != source[1]:
+        first.append("weight")
+    hint = f"; the channels of {' and of '.join(first)} seem to come first: cyrt.moveaxis(" \
+        f"{first[0]}, 1, -1) moves them" if first else ""
+    raise ValueError(
+        f"{name}: channels come last: expected x of shape (N, {spatial}, C) and weight of shape "
+        f"(O, {spatial_names(ndim, 'K')}, C / groups), where groups divides C and O, got "
+        f"{tuple_of_sizes(ndim, source)} and {tuple_of_sizes(ndim, weight)} with groups={groups}"
+        f"{hint}")
+
+
 cdef int read_sizes(Convolution* conv, str name, int wanted, int ndim, const long long* source,
                     int weight_ndim, const long long* weight, object stride, object padding,
                     object dilation, object input_dilation, object groups,
@@ -124,10 +149,7 @@ cdef int read_sizes(Convolution* conv, str name, int wanted, int ndim, const lon
     fits = 0 < count < <long long>1 << 58 and weight[0] % count == 0 \
         and source[ndim - 1] % count == 0
     if not fits or weight[ndim - 1] != source[ndim - 1] // count:
-        raise ValueError(f"{name}: groups: expected a divisor of the weight's first dimension, and "
-                         "an input whose last dimension is groups times the weight's last one, got "
-                         f"{groups} groups, shapes {tuple_of_sizes(ndim, source)} and "
-                         f"{tuple_of_sizes(weight_ndim, weight)}")
+        refuse_channels(name, ndim, source, weight, groups)
     memset(conv, 0, sizeof(Convolution))
     set_sliding(&conv.sliding, name, ndim - 2, source + 1, weight + 1, stride, padding,
                 dilation, input_dilation, flip)

@@ -95,7 +95,7 @@ _SHIFT = "A shift by the type's width or more, or by a negative number, {}, as N
 abs = _unary(
     "abs",
     "Absolute values; moduli of complex numbers.",
-    "The least number of a signed integer type is its own.",
+    "The lowest number of a signed integer type stays itself: the type has no such positive one.",
 )
 acos = _unary("acos", "Inverse cosines, in radians.")
 acosh = _unary("acosh", "Inverse hyperbolic cosines.")

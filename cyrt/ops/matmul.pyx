@@ -112,12 +112,13 @@ cdef object matrix_product(object x1, object x2, object out, object dtype):
     if out is not None:
         check_array(out, "matmul: out")
     if a.ndim_ == 0 or b.ndim_ == 0:
-        refuse_shapes("matmul", a, b, "a 0-d array is no matrix; multiply it with *")
+        refuse_shapes("matmul", a, b, "a 0-d array is not a matrix; multiply it with *")
     cdef int matrix_a = a.ndim_ > 1, matrix_b = b.ndim_ > 1
     factors.length = a.dims[a.ndim_ - 1]
     if factors.length != b.dims[b.ndim_ - 1 - matrix_b]:
-        refuse_shapes("matmul", a, b, f"{factors.length} columns do not meet "
-                      f"{b.dims[b.ndim_ - 1 - matrix_b]} rows")
+        refuse_shapes("matmul", a, b, f"the last size of x1, {factors.length}, and the "
+                      f"{'last but one' if matrix_b else 'only'} size of x2, "
+                      f"{b.dims[b.ndim_ - 1 - matrix_b]}, must be equal")
     if a.code != code and a.code == b.code and out is None:
         product = multiply_by_library(a, b, None, code, 1, 0)
         if product is not None:

@@ -163,6 +163,9 @@ cdef inline Array write_result(str name, Array result, object out):
     """Return the result, or `out` with the result written into it."""
     if out is None:
         return result
+    if PyLong_CheckExact(out):
+        raise TypeError(f"{name}: out: expected an Array, got {out}; several axes are a tuple, "
+                        "such as axis=(0, 1)")
     check_out(name, out, result.code, result.ndim_, result.dims, device_of(result))
     assign_array(<Array>out, result)
     return out
@@ -204,6 +207,14 @@ cdef Array reduce_axes(int op, Array x, object axis, object keepdims):
     return reduce_array(op, x, axes_mask(x, axis), keepdims, &finish)
 
 
+cdef int type_of(str name, object dtype) except -1:
+    """Return the code of an argument `dtype`; what is an int is an axis in its place."""
+    if PyLong_CheckExact(dtype):
+        raise TypeError(f"{name}: dtype: expected an element type, got {dtype}; several axes are a "
+                        "tuple, such as axis=(0, 1)")
+    return _dtype(dtype).code
+
+
 cdef Array cast_to_float(Array x, str name=None, object dtype=None):
     """Cast integers to the default type of real numbers, or any array to `dtype`."""
     cdef int code
@@ -211,7 +222,7 @@ cdef Array cast_to_float(Array x, str name=None, object dtype=None):
         if kinds[x.code] in b"biu":
             return cast(x, FLOAT32)
         return x
-    code = _dtype(dtype).code
+    code = type_of(name, dtype)
     if kinds[code] not in b"fc":
         raise TypeError(f"{name}: dtype: expected a floating-point type, got {DTYPES[code]}")
     return cast(x, code)
@@ -224,7 +235,7 @@ cdef Array accumulate(int op, Array array, object axis, object dtype, object kee
     cdef int code
     if dtype is None:
         return reduce_array(op, array, axes, keepdims, &finish)
-    code = _dtype(dtype).code
+    code = type_of(catalogue.OPS[op], dtype)
     if kinds[code] == c"b":
         raise TypeError(f"{catalogue.OPS[op]}: dtype: expected a numeric type, got bool")
     # The sum of integers of the widest type, cut to fewer bits, is the sum in any other type: both

@@ -300,7 +300,11 @@ def test_explain():
 
 BAD = [
     (lambda b: apply("plus", [b, b], b, "float32", 4), ValueError, "'plus' is no built-in"),
-    (lambda b: apply("add", [b, b], b, "float33", 4), TypeError, "'float33' is no element type"),
+    (
+        lambda b: apply("add", [b, b], b, "float33", 4),
+        TypeError,
+        "'float33' is not an element type",
+    ),
     (lambda b: apply("sqrt", [b], b, "int32", 4), TypeError, "sqrt has no kernel for int32"),
     (lambda b: apply("add", [b], b, "float32", 4), TypeError, "expected 2 inputs, got 1"),
     (lambda b: apply("add", [b, b], 3, "float32", 4), TypeError, "output: expected a Buffer"),

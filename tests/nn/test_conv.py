@@ -500,11 +500,11 @@ def test_what_was_read_for_one_function_is_checked_for_another():
 @pytest.mark.parametrize(
     ("x", "w", "options", "message"),
     [
-        ((2, 5, 6), (4, 3, 6), {"groups": 4}, r"got 4 groups, shapes \(2, 5, 6\) and \(4, 3, 6\)"),
-        ((2, 5, 6), (4, 3, 2), {"groups": 3}, r"got 3 groups, shapes \(2, 5, 6\) and \(4, 3, 2\)"),
-        ((2, 5, 6), (4, 3, 5), {}, r"got 1 groups, shapes \(2, 5, 6\) and \(4, 3, 5\)"),
-        ((2, 5, 6), (4, 3, 6), {"groups": 0}, "0 groups"),
-        ((2, 5, 6), (4, 3, 6), {"groups": 1 << 70}, "1180591620717411303424 groups"),
+        ((2, 5, 6), (4, 3, 6), {"groups": 4}, r"got \(2, 5, 6\) and \(4, 3, 6\) with groups=4"),
+        ((2, 5, 6), (4, 3, 2), {"groups": 3}, r"got \(2, 5, 6\) and \(4, 3, 2\) with groups=3"),
+        ((2, 5, 6), (4, 3, 5), {}, r"got \(2, 5, 6\) and \(4, 3, 5\) with groups=1"),
+        ((2, 5, 6), (4, 3, 6), {"groups": 0}, "with groups=0"),
+        ((2, 5, 6), (4, 3, 6), {"groups": 1 << 70}, "groups=1180591620717411303424"),
         ((2, 5, 6), (4, 3, 3, 6), {}, r"of as many dimensions.*\(2, 5, 6\) and \(4, 3, 3, 6\)"),
         ((5, 6), (3, 6), {}, r"3 to 5, got \(5, 6\) and \(3, 6\)"),
         ((1,) * 6, (1,) * 6, {}, "3 to 5"),
@@ -592,6 +592,25 @@ def test_a_transposed_convolution_of_no_places(stride):
         nn.conv_transpose1d(x, w, 5)
 
 
+@pytest.mark.parametrize(
+    ("x", "weight", "groups", "hint"),
+    [
+        ((1, 3, 8, 8), (4, 3, 3, 3), 1, r"channels of x seem .* cyrt\.moveaxis\(x, 1, -1\)"),
+        ((1, 8, 9, 3), (4, 3, 5, 5), 1, r"channels of weight seem .*moveaxis\(weight, 1, -1\)"),
+        ((1, 3, 8, 9), (4, 3, 5, 5), 1, "channels of x and of weight seem to come first"),
+        ((1, 6, 8, 9), (4, 3, 5, 5), 2, "channels of x and of weight seem to come first"),
+        ((1, 8, 8, 4), (4, 3, 3, 2), 3, "with groups=3$"),
+        ((1, 9, 7, 5), (4, 3, 3, 2), 1, "with groups=1$"),
+    ],
+)
+def test_channels_that_come_first(x, weight, groups, hint):
+    shapes = r"x of shape \(N, H, W, C\) and weight of shape \(O, KH, KW, C / groups\), .*"
+    with pytest.raises(ValueError, match=f"^conv2d: channels come last: expected {shapes}{hint}"):
+        nn.conv2d(cyrt.ones(x), cyrt.ones(weight), groups=groups)
+    with pytest.raises(ValueError, match=hint):
+        nn.conv_weight_vjp(cyrt.ones(x), cyrt.ones(x), weight, groups=groups)
+
+
 def test_wrong_shapes_of_gradients():
     g, w = cyrt.zeros((2, 3, 4), dtype=cyrt.float32), cyrt.zeros((4, 3, 6), dtype=cyrt.float32)
     x = cyrt.zeros((2, 5, 6), dtype=cyrt.float32)
@@ -600,7 +619,7 @@ def test_wrong_shapes_of_gradients():
         nn.conv_input_vjp(g, (2, 6, 6), w)
     with pytest.raises(ValueError, match=r"g: expected .* \(3, 3, 4\), got \(2, 3, 4\)"):
         nn.conv_input_vjp(g, (3, 5, 6), w)
-    with pytest.raises(ValueError, match=r"got 1 groups, shapes \(2, 5, 7\) and \(4, 3, 6\)"):
+    with pytest.raises(ValueError, match=r"got \(2, 5, 7\) and \(4, 3, 6\) with groups=1"):
         nn.conv_input_vjp(g, (2, 5, 7), w)
     with pytest.raises(ValueError, match=r"g: expected .* \(2, 3, 5\), got \(2, 3, 4\)"):
         nn.conv_weight_vjp(g, x, (5, 3, 6))

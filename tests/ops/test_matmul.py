@@ -207,7 +207,7 @@ FLOATS = {
         (
             lambda x: matmul(x["(2, 3)"], x["(2, 3)"]),
             ValueError,
-            r"\(2, 3\) and \(2, 3\).*3 columns do not meet 2 rows",
+            r"\(2, 3\) and \(2, 3\).*last size of x1, 3, and the last but one size of x2, 2, must",
         ),
         (lambda x: matmul(x["(3,)"], x["(4, 2, 2)"]), ValueError, r"\(3,\) and \(4, 2, 2\)"),
         (

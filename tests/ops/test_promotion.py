@@ -122,7 +122,7 @@ def test_numbers_beyond_a_type():
 def test_result_type_wants_an_array_or_a_type():
     with pytest.raises(ValueError, match="at least one array or element type"):
         result_type(1, 2.0)
-    with pytest.raises(TypeError, match="no element type"):
+    with pytest.raises(TypeError, match="not an element type"):
         result_type("float7")
 
 

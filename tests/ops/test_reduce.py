@@ -412,6 +412,11 @@ def test_bad_input():
         reduce.mean(x, axis=1.0)
     with pytest.raises(TypeError, match=r"expected an Array, got numpy\.ndarray"):
         reduce.sum(np.ones(3))
+    for function in cyrt.sum, cyrt.prod, cyrt.mean, cyrt.var:
+        with pytest.raises(TypeError, match=r"dtype: .* got 1; .* tuple, such as axis=\(0, 1\)"):
+            function(x, 0, 1)
+    with pytest.raises(TypeError, match=r"max: out: .* got 1; .* tuple, such as axis=\(0, 1\)"):
+        cyrt.max(x, 0, 1)
     with pytest.raises(TypeError, match="max: not for complex64; it takes bool, int8"):
         reduce.max(cyrt.asarray(np.ones(3, np.complex64)))
     with pytest.raises(TypeError, match="var: not for complex128"):
