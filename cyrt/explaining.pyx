@@ -130,8 +130,7 @@ def explain(function, /, *args, **keywords):
         recorder.listed = []
         try:
             with stream:
-                args = replaced(args, stream.state)
-                keywords = replaced(keywords, stream.state)
+                args, keywords = replaced((args, keywords), stream.state, {})
                 try:
                     function(*args, **keywords)
                 except NoContents:
@@ -160,16 +159,19 @@ cdef Stream stream_of(int ordinal):
     return stream
 
 
-cdef object replaced(object value, StreamState* state):
-    """Return an argument in which arrays without memory take the places of Examples and Arrays."""
-    if isinstance(value, Example):
-        return example_of(value, state)
-    if isinstance(value, Array):
-        return alike(<Array>value, state)
+cdef object replaced(object value, StreamState* state, dict arrays):
+    """Return an argument in which arrays without memory take the places of Examples and Arrays.
+    What occurs several times becomes one array; `arrays` has them by the ids of what they replace.
+    """
+    if isinstance(value, (Example, Array)):
+        if id(value) not in arrays:
+            arrays[id(value)] = example_of(value, state) if isinstance(value, Example) \
+                else alike(<Array>value, state)
+        return arrays[id(value)]
     if type(value) in (list, tuple):
-        return type(value)([replaced(each, state) for each in value])
+        return type(value)([replaced(each, state, arrays) for each in value])
     if type(value) is dict:
-        return {key: replaced(each, state) for key, each in value.items()}
+        return {key: replaced(each, state, arrays) for key, each in value.items()}
     return value
 
 

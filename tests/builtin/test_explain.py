@@ -142,6 +142,15 @@ def test_origin_and_expression(row):
     assert found.expression == row.expression
 
 
+@pytest.mark.usefixtures("batched")
+def test_an_array_that_occurs_twice_is_one(data):
+    x, same = data.x.T, []
+    cyrt.explain(lambda a, b, rest: same.append(a is b is rest["c"][0]), x, x, {"c": [x]})
+    assert same == [True]
+    found = cyrt.explain(nn.rms_norm_vjp, x, x)
+    assert list(found.kernels) == recorded(lambda: nn.rms_norm_vjp(x, x))
+
+
 def test_nothing_is_done(data):
     x, encoder = cyrt.ones(100), cyrt.current_encoder()
     cyrt.synchronize()
