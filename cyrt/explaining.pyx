@@ -22,11 +22,16 @@ from cyrt.runtime.order import NoContents
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport Stream, current_state
 
+cdef extern from "Python.h":
+    int Py_EnterRecursiveCall(const char* where) except -1
+    void Py_LeaveRecursiveCall()
+
 cdef enum:
     ALIGNMENT = 512             # bytes: the addresses of new memory are multiples of it
 
 _lock = threading.RLock()
 cdef list streams = [None] * MAX_DEVICES        # those on which functions are explained
+cdef bint explaining = False    # a function is explained, by the thread that has the lock
 
 
 @dataclass(frozen=True)
@@ -116,6 +121,7 @@ def explain(function, /, *args, **keywords):
     >>> cyrt.explain(cyrt.add, x, x).kernel
     'cyrt_add_float32_aligned'
     """
+    global explaining
     cdef Recorder recorder
     cdef Stream stream
     cdef int ordinal = current_ordinal()
@@ -123,11 +129,12 @@ def explain(function, /, *args, **keywords):
     if not callable(function):
         raise TypeError(f"explain: expected a function and its arguments, got {function!r}")
     with _lock:
+        if explaining:
+            raise RuntimeError("explain: the function calls explain")
         stream = stream_of(ordinal)
         recorder = <Recorder>stream.state.encoder
-        if current_state(ordinal) == stream.state:
-            raise RuntimeError("explain: the function calls explain")
         recorder.listed = []
+        explaining = True
         try:
             with stream:
                 args, keywords = replaced((args, keywords), stream.state, {})
@@ -137,6 +144,7 @@ def explain(function, /, *args, **keywords):
                     complete = False
             return explanation(recorder.listed, complete)
         finally:
+            explaining = False
             recorder.listed = []
 
 
@@ -168,11 +176,15 @@ cdef object replaced(object value, StreamState* state, dict arrays):
             arrays[id(value)] = example_of(value, state) if isinstance(value, Example) \
                 else alike(<Array>value, state)
         return arrays[id(value)]
-    if type(value) in (list, tuple):
+    if type(value) not in (list, tuple, dict):
+        return value
+    Py_EnterRecursiveCall(" in an argument of explain")     # it may contain itself
+    try:
+        if type(value) is dict:
+            return {key: replaced(each, state, arrays) for key, each in value.items()}
         return type(value)([replaced(each, state, arrays) for each in value])
-    if type(value) is dict:
-        return {key: replaced(each, state, arrays) for key, each in value.items()}
-    return value
+    finally:
+        Py_LeaveRecursiveCall()
 
 
 cdef Array alike(Array x, StreamState* state):
@@ -195,6 +207,9 @@ cdef Array example_of(object example, StreamState* state):
         if len(strides) != ndim:
             raise ValueError(f"Example: strides: expected {ndim} numbers, as the shape {shape} "
                              f"has, got {strides}")
+        if sum([size * abs(step) for size, step in zip(shape, strides)]) >= 1 << 58:
+            raise ValueError(f"Example: strides: {strides} is more than an array of shape {shape} "
+                             "can have")
         for d in range(ndim):
             steps[d] = strides[d]
     return array_of(state, <int>_dtype(example.dtype).code, ndim, dims,

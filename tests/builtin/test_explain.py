@@ -268,6 +268,18 @@ def test_no_elements():
     assert cyrt.explain(cyrt.take, Example((3, 4)), Example(0, "int64")) is None
 
 
+def on_another_stream():
+    with cyrt.Stream():
+        cyrt.explain(cyrt.exp, Example(4))
+
+
+def nested():
+    """A list that contains itself."""
+    found = []
+    found.append(found)
+    return found
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
@@ -284,8 +296,16 @@ def test_no_elements():
         (lambda: cyrt.explain(cyrt.sum, Example(4), axis=1), ValueError, "axis 1"),
         (lambda: cyrt.explain(cyrt.sum, Example(4), groups=2), TypeError, "groups"),
         (lambda: cyrt.explain(lambda: cyrt.explain(cyrt.exp, 1)), RuntimeError, "calls explain"),
+        (lambda: cyrt.explain(on_another_stream), RuntimeError, "calls explain"),
+        (lambda: cyrt.explain(cyrt.stack, nested()), RecursionError, "recursion depth"),
+        (
+            lambda: cyrt.explain(cyrt.exp, Example((1 << 33) + 1, strides=1 << 31)),
+            ValueError,
+            "strides: .2147483648,. is more than an array",
+        ),
     ],
 )
 def test_wrong_questions(call, error, message):
     with pytest.raises(error, match=message):
         call()
+    assert cyrt.explain(cyrt.exp, Example(4)).launches == 1
