@@ -91,7 +91,11 @@ def accept_numbers(count: int) -> Callable[..., Any]:
         @wraps(function)
         def called(*args: Any, **options: Any) -> Any:
             operands = [*args[:count], *(options[name] for name in names if name in options)]
-            if len(operands) == count and all(map(is_number, operands)):
+            if (
+                len(operands) == count
+                and all(map(is_number, operands))
+                and not any(isinstance(each, Array) for each in options.values())
+            ):  # NumPy's function would call this one for an Array
                 with np.errstate(all="ignore"):
                     return getattr(np, function.__name__)(*args, **options)
             return function(*args, **options)

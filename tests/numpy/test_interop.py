@@ -196,3 +196,13 @@ def test_a_matrix_product_with_numpys_array_on_the_left(x):
     with pytest.raises(TypeError, match=r"matmul: x1: expected an Array, got numpy.ndarray; cyrt"):
         x.numpy() @ x
     assert np.multiply(np.float32(2), x).tolist() == [6, 2, 4]  # as the operator does
+
+
+@pytest.mark.parametrize("name", ["degrees", "rint", "fabs", "fmax", "float_power"])
+@pytest.mark.parametrize("module", [np, cyrt], ids=["numpy", "cyrt"])
+def test_numbers_beside_arrays_that_are_keywords(module, name, x):
+    """NumPy's function calls cyrt's for an Array, which does not call NumPy's again."""
+    operands = [2.0] * getattr(np, name).nin
+    for keywords in ({"out": x}, {"where": x > 1}):
+        with pytest.raises(TypeError, match=r"unexpected keyword argument"):
+            getattr(module, name)(*operands, **keywords)
