@@ -1,11 +1,10 @@
 """The kernels that a function launches, listed while nothing is launched.
 
-The function runs on a stream of its own whose recorder lists operations. Arrays of that stream have
+The function runs on a stream whose recorder lists operations. Arrays of that stream have
 addresses, and no memory: see ``StreamState.explained``.
 """
 
 import operator
-import threading
 from dataclasses import dataclass
 
 from cyrt.dtypes import dtype as _dtype
@@ -16,11 +15,14 @@ from cyrt.graph.commit cimport Recorder
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.graph.recording cimport CHILD, KERNEL, TEMPLATE
 from cyrt.ndarray cimport Array, device_of, new_array_on, view_of
-from cyrt.runtime.device cimport contexts, context_of, current_ordinal
+from cyrt.runtime.device cimport (
+    EXPLAINED, NOT_EXPLAINED, Explained, contexts, context_of, current_ordinal, explained,
+    set_explained,
+)
 from cyrt.runtime.module cimport Runnable
 from cyrt.runtime.order import NoContents
 from cyrt.runtime.state cimport StreamState
-from cyrt.runtime.stream cimport Stream, current_state
+from cyrt.runtime.stream cimport Stream
 
 cdef extern from "Python.h":
     int Py_EnterRecursiveCall(const char* where) except -1
@@ -29,9 +31,8 @@ cdef extern from "Python.h":
 cdef enum:
     ALIGNMENT = 512             # bytes: the addresses of new memory are multiples of it
 
-_lock = threading.RLock()
-cdef list streams = [None] * MAX_DEVICES        # those on which functions are explained
-cdef bint explaining = False    # a function is explained, by the thread that has the lock
+# The streams of each device on which functions are explained, and none is at present.
+cdef list streams = [[] for _ in range(MAX_DEVICES)]
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Explanation:
     Attributes
     ----------
     kernel : str
-        The symbol of the first kernel.
+        The symbol of the first kernel; empty if none comes before the function reads a result.
     grid : int
         The number of its blocks.
     block : tuple of int
@@ -75,7 +76,7 @@ class Explanation:
         The symbol, grid and block of every launch, in order.
     complete : bool
         False if the function reads a result on the host, as ``nonzero`` does: what it launches
-        after that is not listed.
+        after that is not listed, unless it catches the error that ends it there.
     """
 
     kernel: str
@@ -100,19 +101,21 @@ def explain(function, /, *args, **keywords):
         program's own. Its result is dropped.
     *args, **keywords
         Its arguments. Each :class:`cyrt.Example` and each Array, also in lists, tuples and dicts,
-        becomes an array of that shape, element type, strides and alignment without memory.
+        becomes an array of that shape, element type, strides and alignment without memory. An Array
+        that occurs twice becomes one; each occurrence of an Example is an array of its own.
 
     Returns
     -------
     Explanation or None
-        None if nothing is launched: there are no elements.
+        None if no kernel is launched: there are no elements, or they are only copied.
 
     Raises
     ------
     TypeError, ValueError
-        An Example has no valid shape, type or strides; the errors of the function.
+        An Example has no valid shape, type or strides, or an Array lies on another device; the
+        errors of the function.
     RuntimeError
-        The function calls `explain`.
+        The function makes another Stream or Device current, where operations would be launched.
 
     Examples
     --------
@@ -121,60 +124,61 @@ def explain(function, /, *args, **keywords):
     >>> cyrt.explain(cyrt.add, x, x).kernel
     'cyrt_add_float32_aligned'
     """
-    global explaining
     cdef Recorder recorder
     cdef Stream stream
     cdef int ordinal = current_ordinal()
-    cdef bint complete = True
+    cdef Explained outer = explained()
     if not callable(function):
         raise TypeError(f"explain: expected a function and its arguments, got {function!r}")
-    with _lock:
-        if explaining:
-            raise RuntimeError("explain: the function calls explain")
-        stream = stream_of(ordinal)
-        recorder = <Recorder>stream.state.encoder
+    stream = take_stream(ordinal)
+    recorder = <Recorder>stream.state.encoder
+    recorder.listed = operations = []
+    try:
+        args, keywords = replaced((args, keywords), stream.state, {})
+        with stream:
+            set_explained(EXPLAINED)
+            try:
+                function(*args, **keywords)
+            except NoContents:
+                pass
+            return explanation(operations, explained() == EXPLAINED)
+    finally:
+        set_explained(outer)
         recorder.listed = []
-        explaining = True
-        try:
-            with stream:
-                args, keywords = replaced((args, keywords), stream.state, {})
-                try:
-                    function(*args, **keywords)
-                except NoContents:
-                    complete = False
-            return explanation(recorder.listed, complete)
-        finally:
-            explaining = False
-            recorder.listed = []
+        streams[ordinal].append(stream)
 
 
 def is_explained():
-    """Return whether the caller's current stream is one on which a function is explained."""
-    return bool(current_state(current_ordinal()).explained)
+    """Return whether this thread explains a function."""
+    return explained() != NOT_EXPLAINED
 
 
-cdef Stream stream_of(int ordinal):
-    """Return the device's stream on which functions are explained; the first use creates it."""
-    cdef Stream stream = streams[ordinal]
+cdef Stream take_stream(int ordinal):
+    """Return a stream of the device on which no function is explained; a new one if there is none.
+    """
+    cdef Stream stream
     cdef Recorder recorder
     context_of(ordinal)
-    if stream is None or stream.state.epoch != contexts[ordinal].epoch:
-        stream = Stream(ordinal)
-        recorder = encoder_of(stream.state)
-        recorder.listed, recorder.direct = [], False
-        stream.state.explained = True
-        streams[ordinal] = stream
+    while streams[ordinal]:
+        stream = streams[ordinal].pop()
+        if stream.state.epoch == contexts[ordinal].epoch:
+            return stream
+    stream = Stream(ordinal)
+    recorder = encoder_of(stream.state)
+    recorder.listed, recorder.direct = [], False
+    stream.state.explained = True
     return stream
 
 
 cdef object replaced(object value, StreamState* state, dict arrays):
     """Return an argument in which arrays without memory take the places of Examples and Arrays.
-    What occurs several times becomes one array; `arrays` has them by the ids of what they replace.
+    An Array that occurs several times becomes one; `arrays` has what Arrays become, by their ids.
     """
-    if isinstance(value, (Example, Array)):
+    if isinstance(value, Example):
+        return example_of(value, state)
+    if isinstance(value, Array):
         if id(value) not in arrays:
-            arrays[id(value)] = example_of(value, state) if isinstance(value, Example) \
-                else alike(<Array>value, state)
+            arrays[id(value)] = alike(<Array>value, state)
         return arrays[id(value)]
     if type(value) not in (list, tuple, dict):
         return value
@@ -190,7 +194,8 @@ cdef object replaced(object value, StreamState* state, dict arrays):
 cdef Array alike(Array x, StreamState* state):
     cdef long long offset = x.address % ALIGNMENT // max(1, x.itemsize)
     if device_of(x) != state.ordinal:
-        return x                # the function refuses it, or moves it
+        raise ValueError(f"explain: expected arrays of the current device {state.ordinal}, got one "
+                         f"of device {device_of(x)}")
     return array_of(state, x.code, x.ndim_, x.dims, NULL if x.dense else x.steps, offset)
 
 
@@ -268,8 +273,8 @@ cdef object explanation(list operations, bint complete):
             if row is not None and (<Runnable>owner).origin:
                 expression = row.expression
         kernels.append(launch)
-    if not kernels:
+    if not kernels and complete:
         return None
-    kernel, grid, block = kernels[0]
+    kernel, grid, block = kernels[0] if kernels else ("", 0, (0, 0))
     return Explanation(kernel, grid, block, len(kernels), origin, expression, tuple(kernels),
                        bool(complete))

@@ -11,6 +11,9 @@ from cyrt.ops.inspection import namespace
 
 __all__ = ["asnumpy"]
 
+# Values of NumPy's keywords that ask for what cyrt's functions do without such a keyword.
+_ALWAYS_SO = {"order": ("C", "K", "A"), "casting": ("same_kind",), "subok": (True,)}
+
 
 def call_function(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
     """Call cyrt's function of the name of one of NumPy's that got an Array (NEP 18).
@@ -21,7 +24,9 @@ def call_function(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]
         cyrt has no such function; the errors of that function.
     """
     name = f"{function.__module__}.{function.__name__}".removeprefix("numpy.")
-    return _own_function(name, f"{function.__module__}.{function.__name__}")(*args, **keywords)
+    return _own_function(name, f"{function.__module__}.{function.__name__}")(
+        *args, **_without_what_is_always_so(keywords)
+    )
 
 
 def call_ufunc(
@@ -49,7 +54,15 @@ def call_ufunc(
         keywords["out"] = out[0]
     elif out:
         raise TypeError(f"numpy.{name}: out: cyrt.{name} has no such argument")
-    return _own_function(name, f"numpy.{name}")(*operands, **keywords)
+    return _own_function(name, f"numpy.{name}")(*operands, **_without_what_is_always_so(keywords))
+
+
+def _without_what_is_always_so(keywords: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: value
+        for name, value in keywords.items()
+        if name not in _ALWAYS_SO or value not in _ALWAYS_SO[name]
+    }
 
 
 def _own_function(name: str, called: str) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 from cyrt.ndarray import Array
 from cyrt.ops.arguments import check_array
 from cyrt.ops.manipulation import concat
+from cyrt.runtime.order import NoContents
 
 
 def text_of(x: Array) -> str:
@@ -19,7 +20,7 @@ def text_of(x: Array) -> str:
 def repr_of(x: Array) -> str:
     """Format as source code: values, type, and the shape if the values do not show it."""
     text = _text(x, ", ", "Array(", ")")
-    shows_shape = (x.size and x.size <= _option("threshold")) or x.shape == (0,)
+    shows_shape = (x.size and text != "..." and x.size <= _option("threshold")) or x.shape == (0,)
     rest = f"dtype={x.dtype})" if shows_shape else f"shape={x.shape}, dtype={x.dtype})"
     last = len(text) + len("Array(") if "\n" not in text else len(text) - text.rindex("\n") - 1
     gap = " " if last + len(", ") + len(rest) <= _option("linewidth") else "\n" + " " * 6
@@ -85,8 +86,12 @@ def _option(name: str) -> Any:
 
 def _text(x: Array, separator: str, prefix: str, suffix: str) -> str:
     threshold = _option("threshold") if x.size <= _option("threshold") else 0
+    try:
+        values = _host_values(x)
+    except NoContents:  # a function is explained: its errors may show its arrays
+        return "..."
     return np.array2string(
-        _host_values(x), separator=separator, prefix=prefix, suffix=suffix, threshold=threshold
+        values, separator=separator, prefix=prefix, suffix=suffix, threshold=threshold
     )
 
 

@@ -39,6 +39,18 @@ cdef int leave(int ordinal, int entered, CUresult result, const char* call) exce
 cdef int enter_quietly(int ordinal, unsigned int epoch) noexcept
 cdef void leave_quietly(int entered) noexcept
 
+# Whether this thread explains a function, and whether the function has asked for a result, so that
+# the list of its launches may end there.
+cdef enum Explained:
+    NOT_EXPLAINED
+    EXPLAINED
+    EXPLAINED_IN_PART
+
+cdef Explained explained() noexcept
+cdef void set_explained(Explained value) noexcept
+# Raise RuntimeError if this thread explains a function, which would enter a Device or a Stream.
+cdef int refuse_while_explained(entered) except -1
+
 # Return the ordinal of this thread's current device.
 cdef int current_ordinal() noexcept
 # Return the ordinal of a Device or an int; None means the current device.

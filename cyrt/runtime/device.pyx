@@ -16,9 +16,13 @@ cdef extern from *:
     /* The current device of each thread; see stream for the kind of memory. */
     static _Thread_local int cyrt_current_ordinal __attribute__((tls_model("initial-exec"))) = 0;
     static inline void cyrt_set_current_ordinal(int ordinal) { cyrt_current_ordinal = ordinal; }
+    static _Thread_local int cyrt_explained __attribute__((tls_model("initial-exec"))) = 0;
+    static inline void cyrt_set_explained(int explained) { cyrt_explained = explained; }
     """
     int cyrt_current_ordinal
     void cyrt_set_current_ordinal(int)
+    int cyrt_explained
+    void cyrt_set_explained(int)
 
 # This thread's open `with` blocks: (Device, ordinal to restore at the end).
 _open = threading.local()
@@ -126,6 +130,21 @@ cdef void leave_quietly(int entered) noexcept:
 
 cdef int current_ordinal() noexcept:
     return cyrt_current_ordinal
+
+
+cdef Explained explained() noexcept:
+    return <Explained>cyrt_explained
+
+
+cdef void set_explained(Explained value) noexcept:
+    cyrt_set_explained(value)
+
+
+cdef int refuse_while_explained(entered) except -1:
+    if cyrt_explained:
+        raise RuntimeError(f"explain: the function makes {entered!r} current, on which operations "
+                           "would be launched")
+    return 0
 
 
 cdef int ordinal_of(device) except -1:
@@ -381,6 +400,8 @@ cdef class Device:
 
     def __enter__(self):
         cdef int ordinal = self.live()
+        if ordinal != cyrt_current_ordinal:
+            refuse_while_explained(self)
         open_blocks().append((self, cyrt_current_ordinal))
         cyrt_set_current_ordinal(ordinal)
         return self

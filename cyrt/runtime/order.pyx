@@ -6,7 +6,10 @@ from libc.stdlib cimport free, malloc, realloc
 
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport MAX_DEVICES, check, faulted
-from cyrt.runtime.device cimport contexts, enter_quietly, leave, leave_quietly, verify
+from cyrt.runtime.device cimport (
+    EXPLAINED, EXPLAINED_IN_PART, contexts, enter_quietly, explained, leave, leave_quietly,
+    set_explained, verify,
+)
 from cyrt.runtime.outside cimport is_outside
 from cyrt.runtime.pacing cimport has_spare_room, wait_for_room
 from cyrt.runtime.poison cimport mark_valid, refuse_poisoned
@@ -78,6 +81,8 @@ class NoContents(RuntimeError):
 
 
 cdef int refuse_contents() except -1:
+    if explained() == EXPLAINED:
+        set_explained(EXPLAINED_IN_PART)
     raise NoContents("what is only explained has no results")
 
 

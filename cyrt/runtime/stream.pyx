@@ -9,7 +9,7 @@ from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport MAX_DEVICES, READY, cu, ensure_open, faulted, process
 from cyrt.runtime.device cimport (
     Device, contexts, context_of, current_ordinal, enter, enter_quietly, innermost_block, leave,
-    leave_quietly, ordinal_of, verify,
+    leave_quietly, ordinal_of, refuse_while_explained, verify,
 )
 from cyrt.runtime.order cimport order_after
 from cyrt.runtime.seam cimport graph
@@ -395,6 +395,8 @@ cdef class Stream:
         cdef ThreadStreams mine = thread_streams()
         cdef int ordinal = self.live().ordinal
         verify(ordinal, self.state.epoch, b"Stream.__enter__")
+        if not self.state.explained:
+            refuse_while_explained(self)
         mine.blocks.append((self, ordinal, mine.current[ordinal]))
         mine.set(ordinal, self)
         return self

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
 
@@ -151,6 +152,14 @@ def test_an_array_that_occurs_twice_is_one(data):
     assert list(found.kernels) == recorded(lambda: nn.rms_norm_vjp(x, x))
 
 
+def test_an_example_that_occurs_twice_is_two_arrays():
+    x, same = Example((2, 3, 40, 64)), []
+    cyrt.explain(lambda a, b: same.append(a is b), x, x)
+    assert same == [False]
+    new = Example((2, 3, 1, 64))
+    assert cyrt.explain(nn.attention, new, new, new, cache=(x, x), position=39).launches
+
+
 def test_nothing_is_done(data):
     x, encoder = cyrt.ones(100), cyrt.current_encoder()
     cyrt.synchronize()
@@ -182,7 +191,8 @@ def test_a_function_that_reads_its_results(function, first):
     found = cyrt.explain(function, Example(100))
     assert not found.complete
     assert found.kernel == first
-    assert cyrt.explain(cyrt.Array.item, Example(1)) is None
+    found = cyrt.explain(cyrt.Array.item, Example(1))
+    assert (found.kernel, found.launches, found.complete) == ("", 0, False)
     found = cyrt.explain(lambda x: ((x + 1) * 2).copy_to(cyrt.PinnedBuffer(40)), Example(10))
     assert (found.launches, found.complete) == (2, False)
 
@@ -243,7 +253,47 @@ def test_what_leaves_the_function_has_no_memory():
     assert (cyrt.ones(10) + 1).sum() == 20
 
 
-def test_threads_take_turns():
+def explained_in_a_thread(x):
+    found = []
+    thread = threading.Thread(target=lambda: found.append(cyrt.explain(cyrt.exp, Example(9))))
+    thread.start()
+    thread.join()
+    assert found[0].launches == 1
+    x + 1
+
+
+def explained_inside(x):
+    assert cyrt.explain(lambda y: (y + 1) * 2, x).launches == 2
+    x + 1
+
+
+def test_a_function_may_explain_another():
+    for function in explained_in_a_thread, explained_inside:
+        found = cyrt.explain(function, Example(10))
+        assert (found.launches, found.complete) == (1, True)
+
+
+def catches_the_error(x):
+    with contextlib.suppress(RuntimeError):
+        x.tolist()
+    x + 1
+
+
+def test_a_function_that_catches_every_error_is_not_complete():
+    found = cyrt.explain(catches_the_error, Example(10))
+    assert (found.launches, found.complete) == (1, False)
+    assert cyrt.explain(cyrt.exp, Example(10)).complete
+
+
+def test_an_error_of_the_function_shows_its_arrays():
+    def fail(x):
+        raise ValueError(f"got {x!r} and {x}")
+
+    with pytest.raises(ValueError, match=r"got Array\(\.\.\., shape=\(2, 3\), .* and \.\.\."):
+        cyrt.explain(fail, Example((2, 3)))
+
+
+def test_threads_explain_at_once():
     failures = []
 
     def work(n):
@@ -270,7 +320,12 @@ def test_no_elements():
 
 def on_another_stream():
     with cyrt.Stream():
-        cyrt.explain(cyrt.exp, Example(4))
+        cyrt.ones(4) + 1
+
+
+def on_another_device():
+    with cyrt.Device(1):
+        cyrt.ones(4) + 1
 
 
 def nested():
@@ -295,8 +350,7 @@ def nested():
         (lambda: cyrt.explain(cyrt.exp, Example(1 << 50)), cyrt.OutOfMemoryError, "bytes"),
         (lambda: cyrt.explain(cyrt.sum, Example(4), axis=1), ValueError, "axis 1"),
         (lambda: cyrt.explain(cyrt.sum, Example(4), groups=2), TypeError, "groups"),
-        (lambda: cyrt.explain(lambda: cyrt.explain(cyrt.exp, 1)), RuntimeError, "calls explain"),
-        (lambda: cyrt.explain(on_another_stream), RuntimeError, "calls explain"),
+        (lambda: cyrt.explain(on_another_stream), RuntimeError, "makes <cyrt.Stream .* current"),
         (lambda: cyrt.explain(cyrt.stack, nested()), RecursionError, "recursion depth"),
         (
             lambda: cyrt.explain(cyrt.exp, Example((1 << 33) + 1, strides=1 << 31)),
@@ -309,3 +363,27 @@ def test_wrong_questions(call, error, message):
     with pytest.raises(error, match=message):
         call()
     assert cyrt.explain(cyrt.exp, Example(4)).launches == 1
+
+
+def test_two_devices(python):
+    python(
+        """
+        import cyrt
+        x = cyrt.ones(4, device=1)
+        for function, *args in (
+            (cyrt.exp, x),
+            (lambda: cyrt.Device(1).__enter__(),),
+            (lambda: cyrt.Stream(1).__enter__(),),
+        ):
+            try:
+                cyrt.explain(function, *args)
+            except (ValueError, RuntimeError) as error:
+                print(error)
+        with cyrt.Device(1):
+            assert cyrt.explain(cyrt.exp, x).launches == 1
+            assert cyrt.Device(1).index == 1 and cyrt.Device().index == 1
+        assert cyrt.memory_stats()["in_use"] == 0
+        """,
+        CYRT_EMULATED_DEVICES="2",
+        CYRT_DEVICE="emulated",
+    )

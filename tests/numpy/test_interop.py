@@ -43,6 +43,8 @@ def check(found, expected):
         lambda x: np.matmul(x, x),
         lambda x: np.absolute(x),
         lambda x: np.conjugate(x),
+        lambda x: np.exp(x, order="C"),
+        lambda x: np.add(x, x, casting="same_kind", subok=True),
         lambda x: np.add.reduce(x),
         lambda x: np.maximum.reduce(x, axis=0, keepdims=True),
         lambda x: np.multiply.accumulate(x),
@@ -87,7 +89,16 @@ def test_numpys_functions_are_computed_on_the_device(x, call):
     check(call(x), call(x.numpy()))
 
 
-@pytest.mark.parametrize("like", [lambda x: np.zeros(3, like=x), lambda x: np.asarray(1.0, like=x)])
+@pytest.mark.parametrize(
+    "like",
+    [
+        lambda x: np.zeros(3, like=x),
+        lambda x: np.ones(3, like=x),
+        lambda x: np.full((2, 3), 7, like=x),
+        lambda x: np.eye(3, like=x),
+        lambda x: np.asarray(1.0, like=x),
+    ],
+)
 def test_numpys_creation_beside_an_array(x, like):
     assert isinstance(like(x), cyrt.Array)
 
