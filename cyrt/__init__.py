@@ -37,13 +37,13 @@ from cyrt.dtypes import dtype as dtype
 from cyrt.explaining import Example as Example
 from cyrt.explaining import Explanation as Explanation
 from cyrt.explaining import explain as explain
-from cyrt.graph.encoder import CommandEncoder as CommandEncoder
-from cyrt.graph.encoder import batch as batch
-from cyrt.graph.encoder import concurrent as concurrent
-from cyrt.graph.encoder import current_encoder as current_encoder
 from cyrt.graph.recorder import commit_current as _commit_current
 from cyrt.kernels import Kernel as Kernel
 from cyrt.kernels import Module as Module
+from cyrt.kernels.encoder import CommandEncoder as CommandEncoder
+from cyrt.kernels.encoder import batch as batch
+from cyrt.kernels.encoder import concurrent as concurrent
+from cyrt.kernels.encoder import current_encoder as current_encoder
 from cyrt.leaving import leave as _leave
 from cyrt.ndarray import Array as Array
 from cyrt.numpy.functions import *  # noqa: F403

@@ -1,5 +1,5 @@
-from cyrt.graph.encoder import CommandEncoder
 from cyrt.graph.template import Template
+from cyrt.kernels.encoder import CommandEncoder
 from cyrt.kernels.kernel import Kernel
 from cyrt.runtime.memory import Buffer
 

@@ -11,3 +11,5 @@ A kernel has one parameter, a struct that ``kernels_cu/params/FAMILY.h`` defines
 ``param_bytes(row)`` of the module that fills it returns its size for each of a row's kernels, which
 is compared with the loaded code.
 """
+
+import cyrt.builtin.seam as _seam  # noqa: F401

@@ -19,7 +19,7 @@ from cyrt.builtin.workspace cimport allocate_workspace
 from cyrt.driver.errors import CudaError, OutOfMemoryError
 from cyrt.dtypes import dtype as dtype_of
 from cyrt.graph.commit cimport Recorder
-from cyrt.graph.encoder import CommandEncoder
+from cyrt.graph.recorder cimport attach, detach
 from cyrt.graph.template cimport MOST_OPERANDS, Extent, Key, Template, begin_key, learn_apart
 from cyrt.jit import cache
 from cyrt.libs import cudnn
@@ -70,6 +70,8 @@ def choose(make, int ordinal, str version):
     cudnn.Unsupported
         There is no plan.
     """
+    cdef Stream stream
+    cdef Recorder recorder
     convolution = make()
     facts = {"kind": "convolution", "problem": asdict(convolution.problem),
              "device": Device(ordinal).name, "cudnn": version}
@@ -82,10 +84,13 @@ def choose(make, int ordinal, str version):
             return convolution
         except cudnn.Unsupported:       # another frontend may name plans otherwise
             convolution = make()
-    stream = Stream(ordinal)
+    stream, recorder = Stream(ordinal), Recorder.__new__(Recorder)
     # Without graphs: plans of graphs, which are kept, would hold the templates of all that lose.
-    with CommandEncoder(stream, graphs=False) as encoder:
-        times = measure(convolution, stream, encoder)
+    attach(recorder, stream.state, False)
+    try:
+        times = measure(convolution, stream, recorder)
+    finally:
+        detach(recorder)
     name = min(times, key=times.get) if times else None
     convolution = make()
     convolution.build_first(name)

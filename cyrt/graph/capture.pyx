@@ -11,7 +11,7 @@ from cyrt.driver.table cimport check, cu
 from cyrt.graph.child cimport (
     attributes_of, begin_capture, copy_graph, describe_edges, discard_capture, take_graph,
 )
-from cyrt.graph.seam cimport kernels
+from cyrt.graph.seam cimport builtin
 from cyrt.runtime.device cimport enter, leave_quietly
 from cyrt.runtime.module cimport LoadedFunction
 from cyrt.runtime.state cimport StreamState
@@ -302,7 +302,7 @@ cdef list read_memset(CUgraphNode node, int ordinal):
     check(cu.cuGraphMemsetNodeGetParams(node, &fill), b"cuGraphMemsetNodeGetParams")
     if fill.height > 1 and fill.pitch != fill.width * fill.elementSize:
         raise Opaque("a memset of rows with gaps")
-    for function, grid, block, smem, params in kernels.fill_launches(
+    for function, grid, block, smem, params in builtin.fill_launches(
             ordinal, fill.dst, fill.width * max(fill.height, <size_t>1), fill.value,
             fill.elementSize):
         kernel = CapturedKernel.__new__(CapturedKernel)

@@ -53,7 +53,7 @@ from cyrt.runtime.submission cimport (
 cdef enum:
     MOST_FAILURES = 16          # attempts to launch what a detached encoder recorded
 
-# The class CommandEncoder; `encoder`, which imports this file, sets it.
+# The class CommandEncoder; kernels/seam sets it.
 encoder_class = None
 
 

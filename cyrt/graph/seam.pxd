@@ -1,12 +1,12 @@
-# The functions of `kernels` that `graph` calls. seam.pyx passes those of `graph` to `runtime`.
+# The functions of `builtin` that `graph` calls. seam.pyx passes those of `graph` to `runtime`.
 #
 # INVARIANTS
-# - kernels/seam sets every member when the package is imported. There is no other call upward.
+# - builtin/seam sets every member when the package is imported. There is no other call upward.
 
 from cyrt.driver.cuda cimport CUdeviceptr
 from cyrt.runtime.state cimport StreamState
 
-cdef struct KernelCalls:
+cdef struct BuiltinCalls:
     # Record a fill of a Memory with a pattern of 1, 2 or 4 bytes. Return False if it cannot.
     bint (*record_fill)(StreamState* stream, object target, unsigned int pattern,
                         size_t width) except -1
@@ -14,8 +14,5 @@ cdef struct KernelCalls:
     # LoadedFunction, grid, block, bytes of shared memory and parameters.
     list (*fill_launches)(int ordinal, CUdeviceptr address, size_t count, unsigned int pattern,
                           size_t width)
-    # Record a Kernel with its arguments, geometry and attributes on a CommandEncoder.
-    int (*add_kernel)(object encoder, kernel, grid, block, args, smem, cluster, bint cooperative,
-                      reads, writes) except -1
 
-cdef KernelCalls kernels
+cdef BuiltinCalls builtin

@@ -43,7 +43,7 @@ cdef int forget_device(int ordinal) except -1:
 
 cdef bint record_fill(StreamState* stream, object target, unsigned int pattern,
                       size_t width) except -1:
-    return kernels.record_fill != NULL and kernels.record_fill(stream, target, pattern, width)
+    return builtin.record_fill != NULL and builtin.record_fill(stream, target, pattern, width)
 
 
 cdef int keep_on(StreamState* stream, object obj) except -1:

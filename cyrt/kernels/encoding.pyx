@@ -2,7 +2,7 @@
 
 from cpython.mem cimport PyMem_Free
 
-from cyrt.graph.encoder cimport CommandEncoder
+from cyrt.graph.commit cimport Recorder
 from cyrt.graph.recorder cimport record_kernel
 from cyrt.graph.recording cimport CLUSTER, COOPERATIVE, Geometry
 from cyrt.kernels.arguments cimport declared_memory, use_declared
@@ -28,10 +28,9 @@ cdef list replace_uses(Kernel kernel, LoadedFunction function, list declared, re
     return foreign
 
 
-cdef int add_kernel(object encoder, kernel, grid, block, args, smem, cluster,
-                    bint cooperative, reads, writes) except -1:
-    """Implementation of ``encoder.add_kernel``."""
-    cdef int ordinal = (<CommandEncoder>encoder).state.ordinal
+cdef int record_launch(Recorder recorder, kernel, grid, block, args, smem, cluster,
+                       bint cooperative, reads, writes) except -1:
+    cdef int ordinal = recorder.state.ordinal
     cdef unsigned int flags = 0
     cdef unsigned int[3] sizes
     cdef Geometry geometry
@@ -64,7 +63,7 @@ cdef int add_kernel(object encoder, kernel, grid, block, args, smem, cluster,
                        &packed)
         if declared is not None:
             foreign = replace_uses(self, function, declared, reads, writes, foreign, &packed)
-        record_kernel(<CommandEncoder>encoder, function, &geometry, packed.blob, packed.uses,
+        record_kernel(recorder, function, &geometry, packed.blob, packed.uses,
                       packed.num_uses, foreign, self.opaque and declared is None, flags, sizes,
                       NULL)
     finally:

@@ -12,7 +12,6 @@ cdef extern from "pythread.h":
 from cyrt.driver.cuda cimport *
 from cyrt.driver.errors import CudaError
 from cyrt.graph cimport completion, policy as policies, recorder as recorders
-from cyrt.graph import recorder as _recorder
 from cyrt.graph.child cimport (
     ChildGraph, begin_capture, copy_graph, discard_capture, end_capture,
 )
@@ -23,7 +22,7 @@ from cyrt.graph.commit import encoders
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.graph.recording cimport CHILD, Operation, Use
 from cyrt.graph.scope cimport Scope, close_scope, innermost, open_scope
-from cyrt.graph.seam cimport kernels
+from cyrt.kernels.encoding cimport record_launch
 from cyrt.runtime.device cimport current_ordinal
 from cyrt.runtime.event cimport Event
 from cyrt.runtime.integers cimport as_int
@@ -187,8 +186,7 @@ cdef class CommandEncoder(Recorder):
             run at once, the grid is not a multiple of the cluster, or the device has no clusters.
         """
         self.own()
-        kernels.add_kernel(self, kernel, grid, block, args, smem, cluster, cooperative, reads,
-                           writes)
+        record_launch(self, kernel, grid, block, args, smem, cluster, cooperative, reads, writes)
 
     def add_memcpy(self, dst, src, *, bint blocking=True):
         """Record a copy of all bytes.
@@ -591,6 +589,3 @@ cdef int add_child(CommandEncoder self, ChildGraph child, list reads, list write
     finally:
         PyMem_Free(uses)
     return 0
-
-
-_recorder.encoder_class = CommandEncoder
