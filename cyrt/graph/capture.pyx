@@ -32,7 +32,7 @@ cdef extern from *:
     void cyrt_scribble(int byte) noexcept
 
 cdef enum:
-    MOST_NODES = 64             # of a captured call
+    MOST_NODES = 64             # the most nodes of a captured call
     ATTEMPTS = 3
     LEAST_ADDRESS = 1 << 12     # no memory is below it,
     ADDRESS_BITS = 57           # or needs more bits

@@ -23,7 +23,7 @@ cdef class ChildGraph(Runnable):
 
 cdef enum:
     NUM_ATTRIBUTES = 11
-cdef CUkernelNodeAttrID[NUM_ATTRIBUTES] ATTRIBUTES      # that a kernel node may have
+cdef CUkernelNodeAttrID[NUM_ATTRIBUTES] ATTRIBUTES      # those that a kernel node may have
 # Return the bytes of each of these attributes of a kernel node, or None.
 cdef list attributes_of(CUgraphNode node)
 

@@ -50,7 +50,7 @@ cdef struct Failure:
     const char* call
 
 cdef class Recorder:
-    cdef Stream stream_             # of an encoder that the user created; else None
+    cdef Stream stream_             # an encoder's that the user created; else None
     cdef StreamState* state
     cdef Recording* recording       # the operations since the last commit; empty during a replay
     cdef Replay replay
@@ -90,7 +90,7 @@ cdef class Recorder:
     cdef list kept                  # objects that are kept until the batch has ended
     cdef list handlers              # functions to call when the batch has ended
     cdef object in_flight           # deque of [batch, kept objects, Buffers]
-    cdef Plan plan                  # of the last batch that had one
+    cdef Plan plan                  # the last batch's that had one
     # None, or the operations, which are then listed instead of being recorded:
     # (kind, owner or None, grid, block, bytes of shared memory, parameters)
     cdef list listed

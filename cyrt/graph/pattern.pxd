@@ -23,7 +23,7 @@ cdef struct Pattern:
     CUkernel kernel
     CUcontext context
     bint packed                 # the parameters are passed as one buffer, in `extra`
-    size_t nbytes               # of the parameters
+    size_t nbytes               # the size of the parameters
     char* params                # with all words but those of `words`
     Word* words
     int num_words

@@ -34,9 +34,9 @@ cdef class Plan(Execs):
     cdef size_t topology_words
     cdef size_t blob_bytes
     cdef int num_nodes
-    cdef list names_            # for each node, the name of the kernel that it runs
-    cdef Geometry* geometry     # of the first recording; variants store that of later ones
-    cdef char* patched_         # for each node, whether the last launch patched it
+    cdef list names_            # each node's: the name of the kernel that it runs
+    cdef Geometry* geometry     # the first recording's; variants store that of later ones
+    cdef char* patched_         # each node's: whether the last launch patched it
     cdef Executable** variants
     cdef Executable* last       # the exec launched last; NULL: none, or it was dropped
     cdef int num_variants, variant_room

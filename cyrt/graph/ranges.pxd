@@ -9,7 +9,7 @@ from cyrt.runtime.state cimport Block
 cdef struct Range:
     unsigned long long start, end
     Block* block
-    unsigned int generation     # of the block; the block was freed if its generation differs
+    unsigned int generation     # the block's; it was freed if that is another one now
 
 cdef struct Ranges:
     Range* items

@@ -56,7 +56,7 @@ cdef struct Operation:
     unsigned int flags
     const unsigned int* cluster     # NULL: none
     CUfunction function
-    unsigned long long serial       # of the function or pattern, or the shape of the child graph
+    unsigned long long serial       # the function's or pattern's, or the shape of the child graph
     const Layout* layout
     const Geometry* geometry        # NULL: none
     const void* params
@@ -72,7 +72,7 @@ cdef struct Node:
     CUfunction function
     unsigned long long serial
     unsigned long long key      # the key of the call that recorded the node; 0: it has none
-    const Layout* layout        # of a kernel's parameters, or a Pattern's; else NULL
+    const Layout* layout        # that of a kernel's parameters, or a Pattern's; else NULL
     size_t params               # offset in the blob
     size_t param_bytes
     size_t topology_end         # number of words of the topology up to this node's
@@ -89,10 +89,10 @@ cdef struct Edge:
 cdef struct Recording:
     Node* nodes
     Geometry* geometry
-    void** owners               # for each node, a counted reference or NULL
+    void** owners               # each node's: a counted reference or NULL
     Edge* edges
     Use* uses
-    unsigned int* losses        # for each node, the number of its error or 0; NULL: none is lost
+    unsigned int* losses        # each node's: the number of its error or 0; NULL: none is lost
     char* blob
     unsigned int* topology
     int num_nodes, num_edges
@@ -105,7 +105,7 @@ cdef struct Recording:
     int next_lane
     int barrier                 # every later node runs after this one; -1: none
     int group                   # nodes from this one on have no order among them; -1: none
-    Recording* next             # in the recorder's list of spare recordings, or of scripts
+    Recording* next             # the next of the recorder's spare recordings, or of its scripts
     # For graph/replay:
     bint once                   # its edges follow from more than its operations: it is no script
     bint repeats                # it was launched as a whole, and may be replayed

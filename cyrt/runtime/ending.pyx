@@ -31,7 +31,7 @@ cdef struct Ending:
     Mark* marks             # the uses that have not ended
     Ending* next
 
-cdef Ending* endings = NULL     # of all devices, newest first
+cdef Ending* endings = NULL     # those of all devices, newest first
 
 
 cdef bint has_ended(Mark* mark) noexcept:

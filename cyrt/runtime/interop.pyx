@@ -81,9 +81,9 @@ cpdef Memory as_buffer(obj, bint write, list layout=None):
 cdef class Layout:
     """Another library's description of an array, checked, in Python ints, which never overflow."""
     cdef str name               # the name of the array's class
-    cdef object address         # of the first element
+    cdef object address         # the first element's
     cdef tuple shape
-    cdef tuple strides          # in bytes; None: C-contiguous
+    cdef tuple strides          # bytes; None: C-contiguous
     cdef str kind               # one of "biufc", "E" (bfloat16), or another character
     cdef object itemsize
     cdef bint read_only

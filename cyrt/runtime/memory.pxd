@@ -29,10 +29,10 @@ cdef class Memory:
     cdef Block* block           # NULL after the memory is freed, and in a view
     cdef CUdeviceptr address
     cdef size_t size
-    cdef unsigned int traits    # of an array: Trait and the bit of its element type; of bytes: 0
+    cdef unsigned int traits    # an array's Trait and the bit of its element type; 0 for bytes
     cdef bint initialised       # a Buffer has received its memory
     cdef bint tracked           # by the garbage collector
-    cdef Memory base            # of a view: the Memory that owns the block
+    cdef Memory base            # a view's: the Memory that owns the block
     cdef object owner           # the object that owns the memory if the pool does not
     cdef void* heap             # host memory that is freed with the object
     cdef object __weakref__

@@ -18,7 +18,7 @@ cdef struct Layout:
 cdef struct Limits:
     unsigned int grid[3]
     unsigned int block[3]
-    unsigned int threads        # in a block
+    unsigned int threads        # those of a block
     unsigned int smem           # bytes that a block may opt in to, static and dynamic
     int multiprocessors
     bint cooperative
@@ -36,7 +36,7 @@ cdef class Code:
 cdef class Runnable:
     cdef Code code
     cdef readonly str name
-    cdef str origin             # of built-in code, or of a library's; None: the program's
+    cdef str origin             # the code's origin; None: the program's
 
 # How many kernels have ended so far.
 cdef unsigned long long num_dropped
@@ -64,11 +64,11 @@ cdef class LoadedFunction(Runnable):
     cdef readonly int max_threads       # per block, limited by the registers
     cdef readonly int static_smem       # bytes of shared memory that the kernel declares
     cdef long dynamic_smem              # bytes that a launch may request now; below 0: not even 0
-    cdef unsigned int[3] cluster        # that the kernel was compiled for; zeros: none
-    cdef unsigned int[3] block          # that the kernel was compiled for; zeros: none
+    cdef unsigned int[3] cluster        # the kernel was compiled for it; zeros: none
+    cdef unsigned int[3] block          # the kernel was compiled for it; zeros: none
     cdef bint counts_clusters          # a launch gives the clusters in the grid, not the blocks
     cdef bint restricted                # it was compiled for a cluster or a block
-    cdef const Limits* limits           # of the device
+    cdef const Limits* limits           # the device's
     cdef unsigned long long serial      # never used for another function
     cdef Layout layout
     cdef bint programmatic              # it executes griddepcontrol.wait before anything else

@@ -12,7 +12,7 @@ cdef enum:
 
 cdef enum BlockState:
     LIVE
-    FREE            # in a bin of its home stream
+    FREE            # it lies in a bin of its home stream
     RESTING         # freed, but used by a recording that is not committed
     UNSETTLED       # freed, but home cannot wait yet for another stream; see runtime/freed
 
@@ -20,7 +20,7 @@ cdef enum BlockKind:
     DEVICE_MEMORY
     PINNED_MEMORY
     MANAGED_MEMORY
-    FOREIGN_MEMORY      # of another library: cyrt orders its uses, but never frees it
+    FOREIGN_MEMORY      # another library's: cyrt orders its uses, but never frees it
 
 # The access of an operation to a block.
 cdef enum Access:
@@ -30,8 +30,8 @@ cdef enum Access:
 
 # The nodes of one recording that use a block, see graph/hazards.
 cdef struct Hazard:
-    unsigned long long epoch    # of the recording
-    StreamState* stream         # that the recording belongs to
+    unsigned long long epoch    # the recording's
+    StreamState* stream         # the one that the recording belongs to
     int writer                  # the last node that wrote the block, -1: none
     int num_readers             # number of nodes that have read it since
     int max_readers
@@ -43,18 +43,18 @@ cdef struct Block:
     short ordinal
     signed char kind        # a BlockKind
     signed char shared      # its address was exported: other libraries may use it on their streams
-    unsigned int epoch      # of the device's context
+    unsigned int epoch      # that of the device's context
     unsigned int generation     # how often it was freed: it differs from one owner to the next
     # Order: the stream that wrote the block last (or on which it was freed), and those that have
     # read it since. A reader waits for `home`; a writer waits for all and becomes `home`.
     int num_readers
     StreamState* home
-    Hazard hazard               # in the recording that used it last
+    Hazard hazard               # that of the recording that used it last
     size_t size             # bytes of the block itself, at least `asked`
     CUdeviceptr address
     void* slab              # the Slab it is cut from; NULL: it is large
     StreamState* holder     # the stream in whose bin it has a slot; NULL: none
-    Block* next_resting     # in the stream's list of RESTING blocks
+    Block* next_resting     # the next of the stream's RESTING blocks
     int slot
     int entry                   # 1 + its index in the row that has it; 0: none has it
     unsigned int site           # `number` of the site that has it; 0: none has it
@@ -62,18 +62,18 @@ cdef struct Block:
     signed char state       # a BlockState
     unsigned int poison         # number of the error that lost its contents; 0: none
     size_t asked            # bytes that its owner asked for
-    Block* before           # of a large block that is a part of a driver allocation: the parts
+    Block* before           # a large block that is a part of a driver allocation has the parts
     Block* after            # before and after it; NULL: none
     StreamState** readers
     int max_readers
     int num_others
-    Hazard* others              # in other recordings that read it and are not committed
+    Hazard* others              # those of other recordings that read it and are not committed
     # Number of the operation that used it last, and the generation then; they are stored while a
     # round is searched for.
     unsigned long long last_use
     unsigned int last_generation
-    Block* next             # in the list of blocks to be freed, or of those whose memory was freed
-    Block* next_unsettled       # in the device's list of UNSETTLED blocks
+    Block* next             # the next of the blocks to be freed, or of those whose memory was freed
+    Block* next_unsettled       # the next of the device's UNSETTLED blocks
     Block* previous_outside     # see runtime/outside
     Block* next_outside
 
@@ -90,7 +90,7 @@ cdef struct Sites:
     Site* items
     int count, room
     StreamState* stream
-    Sites* next                 # in the stream's list
+    Sites* next                 # the next of the stream's
 
 # The small blocks of one class in the order in which a batch allocates them, see runtime/rows.
 cdef struct Row:
@@ -146,12 +146,12 @@ cdef struct StreamState:
     int earlier             # number of nodes of the batches that the recorded one continues
     int position            # plus `nodes`: the next operation's position in the round
     Site* site              # the first site that is not before it; NULL: no round is known
-    Sites* sites            # of all rounds that are known
+    Sites* sites            # those of all rounds that are known
     size_t row_bytes        # bytes of the blocks of its rows
     unsigned long long last_batch   # number of the last batch of all streams that began on it
     Block* resting          # the list of RESTING blocks, in the order in which they were freed
     Block* last_resting
     CUevent marker          # recorded again for each wait of another stream
-    CUevent last_work       # of a wrapped stream: after the last work that cyrt put on it
+    CUevent last_work       # a wrapped stream's: after the last work that cyrt put on it
     Bin bins[NUM_BINS]
-    StreamState* next       # in the list of the device's streams
+    StreamState* next       # the next of the device's streams

@@ -38,7 +38,7 @@ cdef struct Staging:
     int turn                # index of the chunk to use next
     size_t size             # bytes of a chunk that the copy uses
     StreamState* own        # its own stream; NULL: none yet
-    Staging* next           # in the list of idle ones
+    Staging* next           # the next of the idle ones
 
 cdef Staging* idle[MAX_DEVICES]
 cdef int touching[MAX_DEVICES]      # threads that access a chunk without the GIL
