@@ -111,17 +111,18 @@ def run_build(*command: object) -> None:
 
 
 def toolkit() -> str:
-    """The extra for the driver: ``cuda12`` below CUDA 13, else ``cuda13``."""
+    """The extra for the driver: ``cu12`` below CUDA 13, else ``cu13``."""
     version = ctypes.c_int()
     try:
         ctypes.CDLL("libcuda.so.1").cuDriverGetVersion(ctypes.byref(version))
     except OSError:
-        return "cuda13"
-    return "cuda12" if 0 < version.value < 13000 else "cuda13"
+        return "cu13"
+    return "cu12" if 0 < version.value < 13000 else "cu13"
 
 
-def set_up(*extras: str) -> None:
-    """A virtual environment with the package, built as a wheel, and what its extras install."""
+def set_up(*groups: str) -> None:
+    """A virtual environment with the package, built as a wheel, the compiler, and what groups of
+    dependencies list."""
     begin = time.monotonic()
     if not PYTHON.exists():
         print(f"$ {sys.executable} -m venv {VENV}", flush=True)
@@ -138,10 +139,10 @@ def set_up(*extras: str) -> None:
     # The pip of older Python versions does not know -C.
     run(*pip, "install", "--no-compile", "pip>=23.1", *project["build-system"]["requires"], "ninja")
     # Dependencies are installed in the background while the package is built.
-    extras = (toolkit(), *extras)
-    needed = list(project["project"]["dependencies"])
-    for extra in extras:
-        needed += project["project"]["optional-dependencies"][extra]
+    extra = toolkit()
+    needed = project["project"]["dependencies"] + project["project"]["optional-dependencies"][extra]
+    for group in groups:
+        needed += project["dependency-groups"][group]
     dependencies = subprocess.Popen(
         # Only imported modules get bytecode: compiling all takes longer than the installation.
         [*map(str, pip), "install", "--no-compile", *needed],
@@ -170,7 +171,7 @@ def set_up(*extras: str) -> None:
     # pip takes a wheel of the installed version for what is installed.
     if list(installed_folder().glob("cyrt-*.dist-info")):
         run(*pip, "uninstall", "--yes", "cyrt")
-    run(*pip, "install", "--no-compile", f"{wheel}[{','.join(extras)}]")
+    run(*pip, "install", "--no-compile", f"{wheel}[{extra}]")
     print(f"set up in {time.monotonic() - begin:.0f} s", flush=True)
 
 
@@ -253,7 +254,7 @@ def docs() -> None:
     begin = time.monotonic()
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     pip = (PYTHON, "-m", "pip", "--quiet", "--disable-pip-version-check")
-    run(*pip, "install", *project["project"]["optional-dependencies"]["docs"])
+    run(*pip, "install", *project["dependency-groups"]["docs"])
     run(PYTHON, "-P", ROOT / "tools" / "reference_stubs.py", ROOT / "build" / "reference")
     # The variable turns off a message about another tool of the theme's makers.
     run(PYTHON, "-m", "mkdocs", "-q", "build", "--strict", "--clean", NO_MKDOCS_2_WARNING="1")

@@ -8,8 +8,10 @@ one row at a time.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 from cyrt import jit
@@ -18,9 +20,31 @@ from cyrt.builtin.row import Row
 from cyrt.driver.errors import CompileError
 from cyrt.runtime.device import Device
 from cyrt.runtime.module import LoadedFunction, LoadedModule, loading
+from cyrt.version import __version__
 
 _PACKAGE = Path(__file__).resolve().parent.parent
-PREBUILT = _PACKAGE / "builtin" / "prebuilt"
+
+
+def prebuilt_folder() -> Path:
+    """Return the folder of the prebuilt kernels: the package's own, which a build from source has,
+    or that of ``cyrt-kernels``, which wheels of a release require."""
+    own = _PACKAGE / "builtin" / "prebuilt"
+    if own.is_dir() or find_spec("cyrt_kernels") is None:
+        return own
+    import cyrt_kernels
+
+    if cyrt_kernels.__version__ != __version__:
+        warnings.warn(
+            f"cyrt-kernels {cyrt_kernels.__version__} is not used: this is cyrt {__version__}. "
+            f"pip install cyrt-kernels=={__version__}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return own
+    return Path(cyrt_kernels.__file__).parent / "prebuilt"
+
+
+PREBUILT = prebuilt_folder()
 TEMPLATES = _PACKAGE / "kernels_cu"
 PTX_ARCH = 90
 

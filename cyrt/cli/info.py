@@ -103,13 +103,13 @@ def run(options: argparse.Namespace) -> int:
         compiles = False
         facts.add_row("NVRTC", f"none: {error.text}")
         missing.append(
-            ("NVRTC, to compile kernels from source", f"pip install 'cyrt[cuda{generation}]'")
+            ("NVRTC, to compile kernels from source", f"pip install 'cyrt[cu{generation}]'")
         )
     headers = include_directories()
     facts.add_row("CUDA headers", "\n".join(map(str, headers)) or "not found")
     if not headers:
         missing.append(
-            ("CUDA's headers (cuda_fp16.h ...)", f"pip install 'cyrt[cuda{generation}]'")
+            ("CUDA's headers (cuda_fp16.h ...)", f"pip install 'cyrt[cu{generation}]'")
         )
     for title, (name, use, extra) in _LIBRARIES.items():
         found, problem = _find(name), ""

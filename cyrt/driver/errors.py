@@ -9,7 +9,7 @@ _ADVICE = {
     "CUDA_ERROR_NO_BINARY_FOR_GPU": "The code holds nothing for this device's architecture; "
     "compile it for that, or to PTX.",
     "CUDA_ERROR_UNSUPPORTED_PTX_VERSION": "The PTX is newer than the driver: compile to a cubin, "
-    "or with an older NVRTC (pip install 'cyrt[cuda12]').",
+    "or with an older NVRTC (pip install 'cyrt[cu12]').",
     "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES": "Fewer threads a block, or less shared memory.",
     "CUDA_ERROR_ILLEGAL_ADDRESS": "A kernel accessed memory outside its buffers.",
     "CUDA_ERROR_MISALIGNED_ADDRESS": "A kernel accessed an address that is not a multiple of the "

@@ -65,7 +65,7 @@ def architecture(compute_capability: tuple[int, int], emulated: bool = False) ->
             "NVRTC_TOO_NEW",
             f"code of NVRTC {version} needs a driver of CUDA {library.version[0]}, this one "
             f"supports CUDA {driver // 1000}.{driver % 1000 // 10}: "
-            f"pip install 'cyrt[cuda{driver // 1000}]', or update the driver",
+            f"pip install 'cyrt[cu{driver // 1000}]', or update the driver",
         )
     if wanted in library.archs and not emulated:
         return f"sm_{wanted}"

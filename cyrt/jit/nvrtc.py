@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from cyrt.driver.errors import CompileError
 
 _INSTALL = (
-    "NVRTC compiles CUDA C++ at run time: pip install 'cyrt[cuda13]' "
-    "(or 'cyrt[cuda12]' for a driver of CUDA 12)"
+    "NVRTC compiles CUDA C++ at run time: pip install 'cyrt[cu13]' "
+    "(or 'cyrt[cu12]' for a driver of CUDA 12)"
 )
 
 

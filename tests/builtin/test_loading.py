@@ -6,6 +6,7 @@ import ctypes
 import itertools
 import operator
 import re
+import sys
 import threading
 from types import SimpleNamespace
 
@@ -53,6 +54,42 @@ def test_what_is_tried_first(capability, emulated, wanted):
     found = [path.parent.name for path, _ in loading._images("unary_float32", device)]
     assert found[: len(wanted)] == wanted
     assert ("compute_90" in found) == (capability >= (9, 0))
+
+
+@pytest.fixture
+def kernels_package(tmp_path, monkeypatch):
+    """A package ``cyrt_kernels`` of a version, beside a cyrt without kernels of its own."""
+
+    def make(version):
+        package = tmp_path / "cyrt_kernels"
+        package.mkdir()
+        (package / "__init__.py").write_text(f"__version__ = {version!r}\n")
+        monkeypatch.syspath_prepend(tmp_path)
+        monkeypatch.setattr(loading, "_PACKAGE", tmp_path / "cyrt")
+        return package
+
+    yield make
+    sys.modules.pop("cyrt_kernels", None)
+
+
+def test_kernels_of_another_package(kernels_package):
+    package = kernels_package(cyrt.__version__)
+    assert loading.prebuilt_folder() == package / "prebuilt"
+    own = loading._PACKAGE / "builtin" / "prebuilt"
+    own.mkdir(parents=True)
+    assert loading.prebuilt_folder() == own
+
+
+def test_kernels_of_another_version_are_not_used(kernels_package):
+    kernels_package("0.0.1")
+    message = f"cyrt-kernels 0.0.1 is not used.* pip install cyrt-kernels=={cyrt.__version__}"
+    with pytest.warns(RuntimeWarning, match=message):
+        assert loading.prebuilt_folder() == loading._PACKAGE / "builtin" / "prebuilt"
+
+
+def test_without_any_kernels(monkeypatch, tmp_path):
+    monkeypatch.setattr(loading, "_PACKAGE", tmp_path)
+    assert loading.prebuilt_folder() == tmp_path / "builtin" / "prebuilt"
 
 
 def test_prebuilt_before_the_compiler(folder, load, monkeypatch, only_emulated):
@@ -116,7 +153,7 @@ def test_prebuilt_operations_need_no_compiler(prebuilt, python):
     )
     assert done.returncode == 0, done.stderr
     assert "prebuilt" in done.stdout
-    assert "pip install 'cyrt[cuda13]'" in done.stdout
+    assert "pip install 'cyrt[cu13]'" in done.stdout
 
 
 def test_after_a_reset(python):

@@ -90,7 +90,7 @@ def test_what_is_missing_has_its_command(python):
         """,
         CYRT_CACHE_DIR="",
     )
-    assert "pip install 'cyrt[cuda13]'" in done.stdout, done.stderr
+    assert "pip install 'cyrt[cu13]'" in done.stdout, done.stderr
 
 
 @pytest.mark.parametrize("command", [["info"], ["bench", "--case", "chain", "--rounds", "1"]])
@@ -111,7 +111,7 @@ def test_no_compiler(python, command):
     else:
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr.startswith("cyrt bench: ")
-    assert "pip install 'cyrt[cuda13]'" in done.stdout + done.stderr
+    assert "pip install 'cyrt[cu13]'" in done.stdout + done.stderr
     assert done.stderr.count("\n") == len(done.stderr.splitlines()) < 2
 
 

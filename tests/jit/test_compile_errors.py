@@ -216,7 +216,7 @@ def test_without_nvrtc_the_error_says_what_to_install(monkeypatch):
     nvrtc._nvrtc.cache_clear()
     monkeypatch.setattr(builtins, "__import__", missing)
     try:
-        with pytest.raises(CompileError, match=r"(?s)cannot be loaded.*pip install 'cyrt\[cuda13"):
+        with pytest.raises(CompileError, match=r"(?s)cannot be loaded.*pip install 'cyrt\[cu13"):
             compile(SAXPY, arch=PTX)
         assert compiler.library_path() is None
     finally:
