@@ -200,8 +200,8 @@ def installed() -> list[str]:
 
 def archs_of(text: str) -> list[str]:
     """The compute capabilities that ``--archs`` names."""
-    if text == "native":
-        return installed()
+    if text in ("native", "none"):
+        return installed() if text == "native" else []
     return list(ARCHS) if text == "all" else [arch for arch in text.split(",") if arch]
 
 

@@ -20,6 +20,7 @@ processors.
 from __future__ import annotations
 
 import argparse
+import lzma
 import os
 import re
 import shutil
@@ -70,7 +71,7 @@ classifiers = ["Environment :: GPU :: NVIDIA CUDA"]
 packages = ["cyrt_kernels"]
 
 [tool.setuptools.package-data]
-cyrt_kernels = ["prebuilt/*/*", "prebuilt/manifest.json"]
+cyrt_kernels = ["prebuilt/*/*"]
 """
 KERNELS_MODULE = '''\
 """The built-in kernels of cyrt of the same version, in the folder ``prebuilt``."""
@@ -79,13 +80,13 @@ __version__ = "{version}"
 '''
 # The platform's part of a Python's configuration, for the build of another processor's wheel.
 CONFIGURATION = """\
-from {own} import build_time_vars
+import importlib
 
 build_time_vars = {{
     key: value.replace("{processor}", "{other}")
     if key in ("EXT_SUFFIX", "SOABI", "MULTIARCH", "HOST_GNU_TYPE")
     else value
-    for key, value in build_time_vars.items()
+    for key, value in importlib.import_module("{own}").build_time_vars.items()
 }}
 """
 CROSS = """\
@@ -164,7 +165,8 @@ def environment(name: str, python: str, *packages: str) -> Path:
     if not (folder / "bin" / "python").exists():
         run(python, "-m", "venv", "--clear", folder)
     found = folder / "bin" / "python"
-    run(found, "-m", "pip", "--quiet", "install", "--no-compile", *packages)
+    if packages:
+        run(found, "-m", "pip", "--quiet", "install", "--no-compile", *packages)
     return found
 
 
@@ -255,7 +257,11 @@ def make_kernels(python: Path, kernels: Path, archs: str) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     package = folder / "cyrt_kernels"
     package.mkdir(parents=True)
-    shutil.copytree(kernels, package / "prebuilt")
+    # A wheel's own compression leaves them twice as large.
+    for path in kernels.glob("*/*"):
+        packed = package / "prebuilt" / path.parent.name / f"{path.name}.xz"
+        packed.parent.mkdir(parents=True, exist_ok=True)
+        packed.write_bytes(lzma.compress(path.read_bytes(), preset=9 | lzma.PRESET_EXTREME))
     shutil.copy(ROOT / "LICENSE", folder)
     (folder / "pyproject.toml").write_text(KERNELS_PROJECT.format(version=version()))
     (package / "__init__.py").write_text(KERNELS_MODULE.format(version=version()))
@@ -307,10 +313,8 @@ def check() -> None:
                 text = archive.read(name).decode()
             if f"Requires-Dist: cyrt-kernels=={version()}\n" not in text:
                 sys.exit(f"{path.name} does not require the kernels of its version")
-            if (
-                f"manylinux_2_{GLIBC.partition('.')[2]}"
-                < re.findall(r"manylinux_2_\d+", path.name)[0]
-            ):
+            (minor,) = re.findall(r"manylinux_2_(\d+)", path.name)
+            if int(minor) > int(GLIBC.partition(".")[2]):
                 sys.exit(f"{path.name} needs a later glibc than {GLIBC}")
 
 
@@ -319,22 +323,25 @@ def try_wheel(wheel: Path, runner: list[str]) -> None:
     runner starts the wheel's Python where this machine cannot: for example qemu-aarch64 with its
     options, and the path of that Python."""
     tag = wheel.name.split("-")[2]
-    name = f"{tag[2]}.{tag[3:]}"
+    version = f"{tag[2]}.{tag[3:]}"
     processor = re.findall("|".join(PROCESSORS), wheel.name)[0]
     folder = WORK / "trial"
     shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(ROOT / "tests", folder / "tests")
+    for name in ("tests", "tools/benchmarks"):  # the tests share programs with the benchmarks
+        shutil.copytree(ROOT / name, folder / name)
     shutil.copy(ROOT / "pyproject.toml", folder)
     (kernels,) = DIST.glob("cyrt_kernels-*.whl")
     python = environment("try", sys.executable)
+    tags = ["2014", *(f"_2_{minor}" for minor in range(17, int(GLIBC.partition(".")[2]) + 1))]
+    platforms = [part for tag in tags for part in ("--platform", f"manylinux{tag}_{processor}")]
     run(
         *(python, "-m", "pip", "--quiet", "install", "--target", folder / "packages"),
-        *("--only-binary=:all:", "--python-version", name, "--implementation", "cp"),
-        *("--platform", f"manylinux_2_28_{processor}", "--platform", f"manylinux2014_{processor}"),
+        *("--only-binary=:all:", "--python-version", version, "--implementation", "cp"),
+        *platforms,
         *(wheel, kernels, "pytest", "hypothesis"),
     )
     run(
-        *(runner or [interpreters()[name]]),
+        *(runner or [interpreters()[version]]),
         *("-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not gpu", *CORE),
         cwd=folder,
         variables={
@@ -346,10 +353,8 @@ def try_wheel(wheel: Path, runner: list[str]) -> None:
 
 
 def requirements(extras: str) -> list[str]:
-    """The requirements of the package with extras; some extras are made of others."""
-    table = project()
-    optional = table["optional-dependencies"]
-    found = list(table["dependencies"])
+    """What extras require beside the package's own requirements; some are made of others."""
+    optional, found = project()["optional-dependencies"], []
     for extra in extras.split(","):
         for each in optional[extra]:
             nested = re.fullmatch(r"cyrt\[(.*)\]", each)
@@ -364,7 +369,7 @@ def resolve() -> None:
     for name, (extras, *others) in NEIGHBOURS.items():
         print(f"{name}: cyrt[{extras}] {' '.join(others)}", flush=True)
         wanted = WORK / "requirements.in"
-        wanted.write_text("\n".join([*requirements(extras), *others]))
+        wanted.write_text("\n".join([*project()["dependencies"], *requirements(extras), *others]))
         done = subprocess.run(
             [python.parent / "uv", "pip", "compile", "--quiet", wanted],
             check=False,

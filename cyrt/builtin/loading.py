@@ -8,6 +8,7 @@ one row at a time.
 
 from __future__ import annotations
 
+import lzma
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -75,8 +76,15 @@ def best_origin(device: Device) -> str:
     return "none is prebuilt for it: NVRTC compiles each at first use"
 
 
+def _read(path: Path) -> bytes:
+    """Read a file; the package of kernels has it compressed."""
+    if path.exists():
+        return path.read_bytes()
+    return lzma.decompress(path.with_name(f"{path.name}.xz").read_bytes())
+
+
 def _prebuilt(path: Path, origin: str, device: Device) -> _Loaded:
-    return LoadedModule(path.read_bytes(), device), origin
+    return LoadedModule(_read(path), device), origin
 
 
 def compile_rows(rows: Sequence[Row], device: Device) -> _Loaded:

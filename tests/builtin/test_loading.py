@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import lzma
 import operator
 import re
 import sys
@@ -78,6 +79,14 @@ def test_kernels_of_another_package(kernels_package):
     own = loading._PACKAGE / "builtin" / "prebuilt"
     own.mkdir(parents=True)
     assert loading.prebuilt_folder() == own
+
+
+def test_kernels_are_compressed_in_the_other_package(folder, load, monkeypatch, only_emulated):
+    (folder / "unary_float32.ptx.xz").write_bytes(lzma.compress(ptx(NEGATIVE, EXP)))
+    monkeypatch.setattr(loading, "compile_rows", None)
+    functions, origin = load(NEGATIVE)
+    assert origin == "prebuilt PTX compute_90"
+    assert functions
 
 
 def test_kernels_of_another_version_are_not_used(kernels_package):

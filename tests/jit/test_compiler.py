@@ -377,9 +377,7 @@ def test_architecture_of_an_old_gpu(installed):
 
 def test_nvrtc_of_a_newer_major_version_than_the_driver(installed):
     installed((13, 5), (80, 90), 12080)
-    with pytest.raises(
-        CompileError, match=r"(?s)supports CUDA 12\.8.*pip install 'cyrt\[cu12\]'"
-    ):
+    with pytest.raises(CompileError, match=r"(?s)supports CUDA 12\.8.*pip install 'cyrt\[cu12\]'"):
         architecture((9, 0))
     assert architecture((9, 0), emulated=True) == "compute_90"
 
