@@ -123,7 +123,10 @@ SETTINGS: dict[str, Setting] = {
         "0: every operation is recorded; verify: what was replayed is recorded, too, and compared",
     ),
     "CYRT_TEMPLATE_CACHE_SIZE": Setting(
-        _count, 1000, "calls of other libraries whose launches are known, at most"
+        _count,
+        1000,
+        "calls of other libraries whose launches are known, at most; "
+        "more are kept while plans or recordings hold them",
     ),
     "CYRT_TF32": Setting(
         _switch,

@@ -4,8 +4,8 @@
 # - The padding of parameters is zero: equal launches have equal bytes.
 # - Results do not depend on the order in which blocks run: parts of a sum go to a workspace and are
 #   added in one order.
-# - A Choice holds as long as `changes` of graph/template is what it was: until then its template is
-#   in the store, which keeps it alive.
+# - A plan holds for one device, one alignment of each operand, and the same operands absent. Whoever
+#   stores it holds its template (see graph/exact_key).
 
 from cpython.object cimport PyObject
 
@@ -16,6 +16,7 @@ from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.space cimport Divider
 from cyrt.builtin.window cimport Windows
 from cyrt.graph.commit cimport Recorder
+from cyrt.graph.template cimport Template
 
 cdef extern from "params/conv.h" nogil:
     cdef struct Conv:
@@ -33,30 +34,36 @@ cdef extern from "params/conv.h" nogil:
 # The launches by which a convolution is recorded.
 cdef enum Way:
     NOTHING                 # there is no result
-    KERNEL
-    KERNEL_OF_PARTS         # two launches: the second one adds the parts of each sum
+    KERNELS
     HALVES                  # the halves of the batch, one after the other
     PHASES
     LIBRARY
 
-# A convolution, or a gradient of it, and the launches by which it is recorded. They hold for one
-# device, one alignment of each operand, and the same operands absent. The addresses in the
+# One launch; or two, if there is a workspace: the second one adds the parts of each sum.
+cdef struct Kernels:
+    Launch launch, adding
+    Conv args
+    ConvSum sum
+    long long workspace         # bytes for parts
+
+cdef union Launches:
+    Kernels kernels
+    Phases phases
+
+# A convolution, or a gradient of it, and the launches by which it is recorded. The addresses in the
 # parameters are 0.
-cdef class Choice:
-    cdef Convolution conv
-    cdef int op, dtype
-    cdef Way way
-    cdef unsigned long long changes     # their number when the way was chosen; 0: choose it again
-    cdef PyObject* template             # borrowed; for the way LIBRARY
-    cdef Launch launch, adding
-    cdef Conv args
-    cdef ConvSum sum
-    cdef long long workspace            # bytes for parts
-    cdef Phases phases
+cdef struct ConvPlan:
+    Convolution conv
+    int op, dtype
+    Way way
+    PyObject* template          # borrowed; for the way LIBRARY
+    Launches launches
 
 # Return the index of an activation; ValueError.
 cdef int activation_code(str name, object activation) except -1
-# Return a Choice whose way is chosen when it is recorded.
-cdef Choice new_choice(int op, int dtype, const Convolution* conv)
-# Record a convolution, or its gradient.
-cdef int record_conv(Recorder encoder, Choice choice, const Operand* operands) except -1
+# Choose the launches of a plan's convolution, operation and type. Return the plan's template, or
+# None.
+cdef Template choose(ConvPlan* plan, int ordinal, const Operand* operands)
+# Record a convolution, or its gradient. The plan, which is the caller's own, receives addresses.
+cdef int record_conv(Recorder encoder, ConvPlan* plan, Template template,
+                     const Operand* operands) except -1

@@ -15,12 +15,14 @@ from cyrt.builtin.conv_phases cimport (
 )
 from cyrt.builtin.convolution cimport BIAS, OTHER, OUT, SOURCE
 from cyrt.builtin.library cimport CUDNN, is_served
-from cyrt.builtin.library_conv cimport least, record_library_conv, template_of
+from cyrt.builtin.library_conv cimport (
+    ACTIVATIONS, least, record_library_conv, template_of,
+)
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.space cimport MAX_NUMERATOR, divider
 from cyrt.builtin.window cimport Axis, Sliding, product, reverse, set_windows
 from cyrt.builtin.workspace cimport allocate_workspace
-from cyrt.graph.template cimport Template, changes, find, touch
+from cyrt.graph.template cimport Template, touch
 from cyrt.runtime.memory cimport Memory
 
 cdef extern from "params/conv.h" nogil:
@@ -36,9 +38,6 @@ cdef extern from "params/conv.h" nogil:
     enum: CONV_STRIP_BLOCK
     enum: ACTIVATION_NONE
     enum: ACTIVATION_RELU
-    enum: ACTIVATION_GELU
-    enum: ACTIVATION_GELU_TANH
-    enum: ACTIVATION_SILU
 
 # Kernels, in the order of Row.kernels.
 cdef enum Variant:
@@ -75,13 +74,6 @@ cdef enum:
     MOST_RESULTS = 4        # the most results of a channel
     MOST_TAPS = 1024        # the most taps of a window
 
-ACTIVATIONS = {
-    None: <int>ACTIVATION_NONE,
-    "relu": <int>ACTIVATION_RELU,
-    "gelu": <int>ACTIVATION_GELU,
-    "gelu_tanh": <int>ACTIVATION_GELU_TANH,
-    "silu": <int>ACTIVATION_SILU,
-}
 cdef int CONV = op_code("conv"), INPUT_VJP = op_code("conv_input_vjp")
 cdef int WEIGHT_VJP = op_code("conv_weight_vjp")
 
@@ -102,86 +94,75 @@ def param_bytes(row):
 
 
 cdef int activation_code(str name, object activation) except -1:
-    if activation is None:
-        return ACTIVATION_NONE
-    try:
-        return ACTIVATIONS[activation]
-    except (KeyError, TypeError):
-        names = ", ".join([repr(each) for each in ACTIVATIONS if each])
-        raise ValueError(f"{name}: activation: expected None or one of {names}, got "
-                         f"{activation!r}") from None
+    cdef int code
+    for code in range(len(ACTIVATIONS)):
+        if ACTIVATIONS[code] is activation:
+            return code
+    if isinstance(activation, str) and activation in ACTIVATIONS:
+        return ACTIVATIONS.index(activation)
+    raise ValueError(f"{name}: activation: expected None or one of "
+                     f"{', '.join(map(repr, ACTIVATIONS[1:]))}, got {activation!r}")
 
 
 # -- recording -------------------------------------------------------------------------------------
 
 
-cdef Choice new_choice(int op, int dtype, const Convolution* conv):
-    cdef Choice choice = Choice.__new__(Choice)
-    choice.op, choice.dtype, choice.conv = op, dtype, conv[0]
-    return choice
-
-
-cdef int record_conv(Recorder encoder, Choice choice, const Operand* operands) except -1:
-    cdef Template template = None
-    if choice.changes != changes:
-        template = choose(choice, encoder.state.ordinal, operands)
-    elif choice.way == LIBRARY:
-        template = <Template>choice.template
+cdef int record_conv(Recorder encoder, ConvPlan* plan, Template template,
+                     const Operand* operands) except -1:
+    if plan.way == LIBRARY:
         touch(template)
-    if choice.way == LIBRARY:
         if record_library_conv(encoder, template, operands):
             return 0
-        choice.changes = 0      # there may be memory again for the next one
-        choose_own(choice, encoder.state.ordinal, operands)
-    if choice.way == KERNEL or choice.way == KERNEL_OF_PARTS:
-        return record_kernels(encoder, choice, operands)
-    if choice.way == PHASES:
-        return record_phases(encoder, &choice.phases, operands)
-    return record_halves(encoder, choice, operands) if choice.way == HALVES else 0
+        choose_own(plan, encoder.state.ordinal, operands)   # there is no memory for a workspace
+    if plan.way == KERNELS:
+        return record_kernels(encoder, &plan.launches.kernels, operands)
+    if plan.way == PHASES:
+        return record_phases(encoder, &plan.launches.phases, operands)
+    return record_halves(encoder, plan, operands) if plan.way == HALVES else 0
 
 
-cdef int record_kernels(Recorder encoder, Choice choice, const Operand* operands) except -1:
+cdef int record_kernels(Recorder encoder, Kernels* own, const Operand* operands) except -1:
     """Record one launch, or one into a workspace, and one that adds the parts of each sum."""
-    cdef Conv args = choice.args
-    cdef ConvSum sum
+    cdef Conv* args = &own.args
+    cdef ConvSum* sum = &own.sum
     cdef Operand[4] uses
     cdef Memory workspace
     cdef int i
     args.source, args.other = operands[SOURCE].address, operands[OTHER].address
-    if choice.way == KERNEL:
+    if own.workspace == 0:
         args.bias, args.out = operands[BIAS].address, operands[OUT].address
-        return record_launch(encoder, &choice.launch, &args, operands, 4, 1)
-    workspace = allocate_workspace(encoder, choice.workspace)
-    sum = choice.sum
+        return record_launch(encoder, &own.launch, args, operands, 4, 1)
+    workspace = allocate_workspace(encoder, own.workspace)
     sum.out, sum.bias = operands[OUT].address, operands[BIAS].address
     sum.input = args.out = workspace.address
     for i in range(4):
         uses[i] = operands[i]
     uses[OUT] = Operand(<PyObject*>workspace, workspace.address, NULL, [0, 0])
-    record_launch(encoder, &choice.launch, &args, uses, 3, 1)
+    record_launch(encoder, &own.launch, args, uses, 3, 1)
     uses[1], uses[2] = uses[OUT], operands[BIAS]
     uses[OUT] = operands[OUT]
-    return record_launch(encoder, &choice.adding, &sum, uses, 3, 1)
+    return record_launch(encoder, &own.adding, sum, uses, 3, 1)
 
 
-cdef int record_halves(Recorder encoder, Choice choice, const Operand* operands) except -1:
+cdef int record_halves(Recorder encoder, const ConvPlan* plan, const Operand* operands) except -1:
     """Record two halves of the batch."""
-    cdef const Convolution* conv = &choice.conv
-    cdef Convolution part = conv[0]
+    cdef const Convolution* conv = &plan.conv
+    cdef ConvPlan part
     cdef Operand[4] moved
-    cdef int i, itemsize = entry_of(encoder.state.ordinal, choice.op, choice.dtype).itemsizes[0]
-    cdef long long image = product(conv.sliding.outputs) * conv.results
-    if choice.op == INPUT_VJP:
+    cdef int i, ordinal = encoder.state.ordinal
+    cdef int itemsize = entry_of(ordinal, plan.op, plan.dtype).itemsizes[0]
+    cdef long long image = product(conv.sliding.outputs) * conv.results, begin, end
+    if plan.op == INPUT_VJP:
         image = product(conv.sliding.sources) * conv.channels
-    for i in range(4):
-        moved[i] = operands[i]
-    part.batch = conv.batch // 2
-    record_conv(encoder, new_choice(choice.op, choice.dtype, &part), moved)
-    moved[OUT].address += <unsigned long long>(
-        part.batch * image * conv.groups * itemsize)
-    moved[SOURCE].address += <unsigned long long>(part.batch * conv.batch_step * itemsize)
-    part.batch = conv.batch - part.batch
-    return record_conv(encoder, new_choice(choice.op, choice.dtype, &part), moved)
+    for begin, end in ((0, conv.batch // 2), (conv.batch // 2, conv.batch)):
+        for i in range(4):
+            moved[i] = operands[i]
+        moved[OUT].address += <unsigned long long>(begin * image * conv.groups * itemsize)
+        moved[SOURCE].address += <unsigned long long>(begin * conv.batch_step * itemsize)
+        part.conv, part.op, part.dtype = conv[0], plan.op, plan.dtype
+        part.conv.batch = end - begin
+        record_conv(encoder, &part, choose(&part, ordinal, moved), moved)
+    return 0
 
 
 # -- the choice ------------------------------------------------------------------------------------
@@ -216,48 +197,44 @@ cdef int set_sizes(Sizes* sizes, int ordinal, int op, int dtype,
     return 0
 
 
-cdef Template choose(Choice choice, int ordinal, const Operand* operands):
-    """Choose the way. Return the template of the way LIBRARY."""
+cdef Template choose(ConvPlan* plan, int ordinal, const Operand* operands):
     cdef Sizes sizes
-    cdef const Convolution* conv = &choice.conv
-    cdef Convolution view = view_of(choice.op, conv)
+    cdef const Convolution* conv = &plan.conv
+    cdef Convolution view = view_of(plan.op, conv)
     cdef Template template = None
-    choice.changes = 0
-    set_sizes(&sizes, ordinal, choice.op, choice.dtype, conv)
+    set_sizes(&sizes, ordinal, plan.op, plan.dtype, conv)
     if sizes.rows == 0 or sizes.columns == 0 or sizes.groups == 0:
-        choice.way = NOTHING
-    elif choice.op != WEIGHT_VJP and view.sliding.spacing[0] > 1 and choose_phases(
-            &choice.phases, ordinal, choice.op, choice.dtype, operands[SOURCE].address, &view):
-        choice.way = PHASES
+        plan.way = NOTHING
+    elif plan.op != WEIGHT_VJP and view.sliding.spacing[0] > 1 and choose_phases(
+            &plan.launches.phases, ordinal, plan.op, plan.dtype, operands[SOURCE].address, &view):
+        plan.way = PHASES
     else:
-        if sizes.itemsize <= 4 and not has_strips(&sizes, choice.op, operands, conv, &view) \
+        if sizes.itemsize <= 4 and not has_strips(&sizes, plan.op, operands, conv, &view) \
                 and <double>sizes.rows * sizes.length * sizes.columns * sizes.groups >= least \
                 and is_served(CUDNN, ordinal) \
-                and not outdoes_library(&sizes, choice.op, operands, &view):
-            template = template_of(ordinal, choice.op, choice.dtype, operands, conv)
+                and not outdoes_library(&sizes, plan.op, operands, &view):
+            template = template_of(ordinal, plan.op, plan.dtype, operands, conv)
         if template is None:
-            choose_own(choice, ordinal, operands)
+            choose_own(plan, ordinal, operands)
         else:
-            choice.way, choice.template = LIBRARY, <PyObject*>template
-    # A template that was learned without scratch memory is not in the store.
-    if template is None or find(&template.key) is template:
-        choice.changes = changes
+            plan.way, plan.template = LIBRARY, <PyObject*>template
     return template
 
 
-cdef int choose_own(Choice choice, int ordinal, const Operand* operands) except -1:
+cdef int choose_own(ConvPlan* plan, int ordinal, const Operand* operands) except -1:
     """Choose cyrt's own kernels."""
     cdef Sizes sizes
-    cdef Conv* args = &choice.args
-    cdef Launch* launch = &choice.launch
-    cdef int op = choice.op
-    cdef const Convolution* conv = &choice.conv
+    cdef Kernels* own = &plan.launches.kernels
+    cdef Conv* args = &own.args
+    cdef Launch* launch = &own.launch
+    cdef int op = plan.op
+    cdef const Convolution* conv = &plan.conv
     cdef Convolution view = view_of(op, conv)
     cdef long long channels = conv.results if op == INPUT_VJP else conv.channels, parts
     cdef bint strips
-    set_sizes(&sizes, ordinal, op, choice.dtype, conv)
+    set_sizes(&sizes, ordinal, op, plan.dtype, conv)
     if op != WEIGHT_VJP and sizes.rows > MAX_NUMERATOR and conv.batch > 1:
-        choice.way = HALVES
+        plan.way = HALVES
         return 0
     if max(sizes.rows, sizes.length) > MAX_NUMERATOR \
             or sizes.columns * sizes.groups > MAX_NUMERATOR:
@@ -266,7 +243,7 @@ cdef int choose_own(Choice choice, int ordinal, const Operand* operands) except 
                          f"{sizes.rows:,} by {sizes.length:,} by {sizes.columns:,} in "
                          f"{sizes.groups:,} groups")
     strips = has_strips(&sizes, op, operands, conv, &view)
-    launch.entry = entry_of(ordinal, op, choice.dtype)
+    launch.entry = entry_of(ordinal, op, plan.dtype)
     memset(args, 0, sizeof(Conv))
     set_windows(&args.windows, &view.sliding, conv.batch_step, conv.steps)
     args.other_step, args.bias_step = conv.other_step, conv.bias_step
@@ -282,30 +259,30 @@ cdef int choose_own(Choice choice, int ordinal, const Operand* operands) except 
         parts = choose_strips(&sizes, args, launch, conv.batch) if strips \
             else choose_depthwise(&sizes, op, args, launch, conv.results)
         if op == INPUT_VJP:
-            launch.entry = entry_of(ordinal, CONV, choice.dtype)
+            launch.entry = entry_of(ordinal, CONV, plan.dtype)
     else:
         parts = choose_tiles(&sizes, op, args, launch)
     args.rows, args.columns = <unsigned int>sizes.rows, <unsigned int>sizes.columns
     args.length, args.out_step = <unsigned int>sizes.length, sizes.columns * sizes.groups
     if not strips:
         args.groups = divider(<unsigned int>sizes.groups)
-    choice.way = KERNEL
+    plan.way, own.workspace = KERNELS, 0
     if op == WEIGHT_VJP or parts > 1:
-        choose_sum(choice, ordinal, &sizes, parts)
+        choose_sum(own, ordinal, op, plan.dtype, &sizes, parts)
     return 0
 
 
-cdef int choose_sum(Choice choice, int ordinal, const Sizes* sizes, long long parts) except -1:
+cdef int choose_sum(Kernels* own, int ordinal, int op, int dtype, const Sizes* sizes,
+                    long long parts) except -1:
     """Choose the launch that adds the parts of each sum."""
-    cdef Conv* args = &choice.args
-    cdef ConvSum* sum = &choice.sum
+    cdef Conv* args = &own.args
+    cdef ConvSum* sum = &own.sum
     cdef long long count = sizes.rows * sizes.columns * sizes.groups
     cdef unsigned int slices = SLICES if parts >= MANY_PARTS else 1
     if count > MAX_NUMERATOR:
         raise ValueError(f"conv: a gradient of more than {<long long>MAX_NUMERATOR:,} elements is "
                          f"not provided for, got {count:,}")
-    choice.way = KERNEL_OF_PARTS
-    choice.workspace = parts * count * sizes.sum_size
+    own.workspace = parts * count * sizes.sum_size
     args.flags = (args.flags & ~CONV_VECTOR_OUT) | CONV_PARTS
     if sizes.columns % sizes.items == 0:
         args.flags |= CONV_VECTOR_OUT
@@ -314,15 +291,15 @@ cdef int choose_sum(Choice choice, int ordinal, const Sizes* sizes, long long pa
     sum.rows, sum.columns = (divider(<unsigned int>sizes.rows),
                              divider(<unsigned int>sizes.columns))
     sum.n, sum.count = <unsigned int>count, <unsigned int>parts
-    if choice.op == WEIGHT_VJP:
+    if op == WEIGHT_VJP:
         # A column is a row of the weight.
         sum.row_step, sum.column_step = 1, sizes.rows
         sum.group_step = sizes.rows * sizes.columns
     else:
         sum.row_step, sum.column_step = sizes.columns * sizes.groups, 1
         sum.group_step = sizes.columns
-    choice.adding.entry, choice.adding.variant = entry_of(ordinal, choice.op, choice.dtype), PARTS
-    set_geometry(&choice.adding.geometry, ceiling(count, BLOCK // slices), BLOCK // slices, slices)
+    own.adding.entry, own.adding.variant = entry_of(ordinal, op, dtype), PARTS
+    set_geometry(&own.adding.geometry, ceiling(count, BLOCK // slices), BLOCK // slices, slices)
     return 0
 
 

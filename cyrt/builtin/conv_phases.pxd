@@ -39,5 +39,5 @@ cdef struct Phases:
 # provide it, or would be slower than others.
 cdef bint choose_phases(Phases* phases, int ordinal, int op, int dtype,
                         unsigned long long source, const Convolution* view) except -1
-# Record them; the operands are those of record_conv.
-cdef int record_phases(Recorder encoder, const Phases* phases, const Operand* operands) except -1
+# Record them; the operands are those of record_conv. The phases receive addresses.
+cdef int record_phases(Recorder encoder, Phases* phases, const Operand* operands) except -1

@@ -178,18 +178,17 @@ cdef void choose_arrangement(Phases* phases, int op, const Convolution* view, lo
     set_geometry(&phases.arranging.geometry, ceiling(n, BLOCK), BLOCK, 1)
 
 
-cdef int record_phases(Recorder encoder, const Phases* phases, const Operand* operands) except -1:
-    cdef Phases own = phases[0]
+cdef int record_phases(Recorder encoder, Phases* phases, const Operand* operands) except -1:
     cdef Operand[4] uses
     cdef Operand[2] moved
-    cdef Memory workspace = allocate_workspace(encoder, own.workspace)
+    cdef Memory workspace = allocate_workspace(encoder, phases.workspace)
     cdef int i
     for i in range(4):
         uses[i] = operands[i]
     uses[OTHER] = Operand(<PyObject*>workspace, workspace.address, NULL, [0, 0])
-    own.weight.weight, own.weight.out = operands[OTHER].address, workspace.address
-    own.args.source, own.args.other = operands[SOURCE].address, workspace.address
-    own.args.bias, own.args.out = operands[BIAS].address, operands[OUT].address
+    phases.weight.weight, phases.weight.out = operands[OTHER].address, workspace.address
+    phases.args.source, phases.args.other = operands[SOURCE].address, workspace.address
+    phases.args.bias, phases.args.out = operands[BIAS].address, operands[OUT].address
     moved[0], moved[1] = uses[OTHER], operands[OTHER]
-    record_launch(encoder, &own.arranging, &own.weight, moved, 2, 1)
-    return record_launch(encoder, &own.launch, &own.args, uses, 4, 1)
+    record_launch(encoder, &phases.arranging, &phases.weight, moved, 2, 1)
+    return record_launch(encoder, &phases.launch, &phases.args, uses, 4, 1)

@@ -20,7 +20,7 @@ from cyrt.driver.errors import CudaError, OutOfMemoryError
 from cyrt.dtypes import dtype as dtype_of
 from cyrt.graph.commit cimport Recorder
 from cyrt.graph.recorder cimport attach, detach
-from cyrt.graph.template cimport MOST_OPERANDS, Extent, Key, Template, begin_key, learn_apart
+from cyrt.graph.template cimport MOST_OPERANDS, Extent, Template, learn_apart
 from cyrt.jit import cache
 from cyrt.libs import cudnn
 from cyrt.runtime.device cimport Device
@@ -34,10 +34,6 @@ SAMPLES = 4
 # The fewest calls of a sample, and the fewest bytes of their tensors: twice a cache of 60 MB.
 CALLS = 8
 ROTATED = 128 << 20
-
-cdef enum:
-    FAMILY = 3          # first word of the keys of templates that are measured and not kept
-
 
 def nbytes(problem, int name):
     """Return the bytes from the first to the last element of a tensor, or of the bias."""
@@ -129,16 +125,13 @@ cdef dict measure(convolution, Stream stream, Recorder encoder):
 
 cdef Template learn_plan(convolution, Stream stream, list sizes):
     cdef Extent[MOST_OPERANDS] extents
-    cdef Key key
     cdef int count = len(sizes)
     memset(extents, 0, sizeof(extents))
     extents[0].written = sizes[0]
     if convolution.workspace:
         extents[count].written, extents[count].workspace = convolution.workspace, True
         count += 1
-    begin_key(&key, FAMILY, stream.state.ordinal)
-    return learn_apart(&key, stream.state.ordinal, convolution, extents, count,
-                       convolution.workspace)
+    return learn_apart(stream.state.ordinal, convolution, extents, count, convolution.workspace)
 
 
 cdef double sample(Recorder encoder, Stream stream, Template template, list sets) except -1:

@@ -12,11 +12,11 @@ from cyrt.builtin.elementwise_choice cimport (
 )
 from cyrt.builtin.entry cimport WIDEST, Entry, entry_of, type_of_size
 from cyrt.builtin.launch cimport WHOLE, Launch, record_launch
-from cyrt.builtin.launch_plans cimport Key, add_words, begin_key, find_plan, store_plan
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.space cimport MAX_NDIM, MAX_OPERANDS, MAX_OUTER, Space, simplify
 from cyrt.builtin.transpose cimport record_transpose
 from cyrt.graph.commit cimport Recorder
+from cyrt.graph.exact_key cimport Key, add_words, begin_key, find_plan, store_plan
 from cyrt.graph.recorder cimport encoder_of, record_kernel
 from cyrt.graph.recording cimport Use
 from cyrt.runtime.memory cimport Memory, live_block, overwriting

@@ -6,7 +6,8 @@
 
 from cyrt.builtin.operand cimport Operand
 from cyrt.driver.table cimport MAX_DEVICES
-from cyrt.graph.template cimport Key, Template
+from cyrt.graph.exact_key cimport Key
+from cyrt.graph.template cimport Template
 
 # A library, which is also the family of its templates' keys.
 cdef enum Library:
@@ -33,5 +34,5 @@ cdef object bindings_of(Library library)
 # Learn a call, or that the library does not provide it. `make()` returns the call; the context is
 # current, and the bindings' Unsupported is the library's refusal. Operand 0 has `written` bytes,
 # which are written.
-cdef Template learn_call(Library library, const Key* key, int ordinal, object make,
+cdef Template learn_call(Library library, Key* key, int ordinal, object make,
                          const Operand* operands, int count, size_t written)

@@ -4,7 +4,8 @@
 from libc.string cimport memset
 
 from cyrt import settings
-from cyrt.graph.template cimport MOST_OPERANDS, Extent, TemplateKernel, learn, note_change, refuse
+from cyrt.graph.exact_key cimport forget_launch_plans
+from cyrt.graph.template cimport MOST_OPERANDS, Extent, TemplateKernel, learn, refuse
 from cyrt.runtime.device cimport Device, context_of, enter, leave_quietly
 
 NAMES = {<int>CUBLASLT: "cuBLASLt", <int>CUDNN: "cuDNN"}
@@ -29,12 +30,12 @@ cdef bint decide_for(Library library, int ordinal) except -1:
 cdef int decide(Library library, int ordinal, object served) except -1:
     global tf32
     tf32 = settings.get("CYRT_TF32")
-    note_change()
     decisions[ordinal * LIBRARIES + library] = 0 if served is None else 1 if served else -1
+    forget_launch_plans()
     return 0
 
 
-cdef Template learn_call(Library library, const Key* key, int ordinal, object make,
+cdef Template learn_call(Library library, Key* key, int ordinal, object make,
                          const Operand* operands, int count, size_t written):
     cdef Extent[MOST_OPERANDS] extents
     cdef Template template

@@ -11,7 +11,8 @@ from cyrt.builtin.library cimport CUDNN, bindings_of, is_served, learn_call
 from cyrt.builtin.workspace cimport allocate_workspace
 from cyrt.driver.errors import OutOfMemoryError
 from cyrt.dtypes import DTYPES
-from cyrt.graph.template cimport ALIGNMENT, Key, Template, add_word, begin_key, find, refuse
+from cyrt.graph.exact_key cimport Key, add_word
+from cyrt.graph.template cimport ALIGNMENT, Template, begin_call_key, find_template, refuse
 from cyrt.runtime.device cimport context_of
 from cyrt.runtime.memory cimport Memory
 
@@ -101,7 +102,7 @@ cdef bint record_library_attention(Recorder encoder, int dtype, const Operand* o
         if operands[i].address % ALIGNMENT:
             return False
     memcpy(&scale, &space.scale, sizeof(scale))
-    begin_key(&key, CUDNN, ordinal)
+    begin_call_key(&key, CUDNN, ordinal)
     add_word(&key, FLASH_ATTENTION << 16 | dtype << 8 | masked << 1 | space.causal)
     add_word(&key, <unsigned long long>space.rows << 32 | <unsigned long long>space.keys)
     add_word(&key, space.batches)
@@ -114,7 +115,7 @@ cdef bint record_library_attention(Recorder encoder, int dtype, const Operand* o
     add_steps(&key, &space.values)
     if masked:
         add_steps(&key, &space.mask)
-    template = find(&key)
+    template = find_template(&key)
     if template is None:
         # What is explained depends on the arguments alone: the library is asked at once.
         if encoder.listed is None \
@@ -154,7 +155,7 @@ cdef object tensor(long long batches, long long heads, long long rows, long long
 
 
 cdef Template prepare(int ordinal, int dtype, const Operand* operands, int count,
-                      const FlashSpace* space, const Key* key):
+                      const FlashSpace* space, Key* key):
     """Learn the attention, or learn that the library does not provide it."""
     cdef Steps dense
     cdef long long batches = space.batches, heads = space.heads, shared = space.key_heads

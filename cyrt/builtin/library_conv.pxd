@@ -13,6 +13,8 @@ from cyrt.builtin.operand cimport Operand
 from cyrt.graph.commit cimport Recorder
 from cyrt.graph.template cimport Template
 
+# The names of activations, in the order of params/activation.h.
+cdef tuple ACTIVATIONS
 # The multiplications from which on the library is faster.
 cdef double least
 

@@ -13,7 +13,8 @@ from cyrt.builtin.window cimport Sliding, product, reverse
 from cyrt.builtin.workspace cimport allocate_workspace
 from cyrt.driver.errors import OutOfMemoryError
 from cyrt.dtypes import DTYPES
-from cyrt.graph.template cimport ALIGNMENT, Key, Template, add_word, begin_key, find, refuse
+from cyrt.graph.exact_key cimport Key, add_word
+from cyrt.graph.template cimport ALIGNMENT, Template, begin_call_key, find_template, refuse
 from cyrt.runtime.device cimport context_of
 from cyrt.runtime.memory cimport Memory
 
@@ -25,6 +26,7 @@ MOST_SPAN = 1 << 31
 cdef int CONV = op_code("conv"), INPUT_VJP = op_code("conv_input_vjp")
 cdef int WEIGHT_VJP = op_code("conv_weight_vjp")
 
+ACTIVATIONS = (None, "relu", "gelu", "gelu_tanh", "silu")
 LEAST = 1 << 20             # multiplications from which on the library is faster
 least = LEAST
 
@@ -52,7 +54,7 @@ cdef Template template_of(int ordinal, int op, int dtype, const Operand* operand
     for d in range(count):
         if operands[d].address % ALIGNMENT:
             return None
-    begin_key(&key, CUDNN, ordinal)
+    begin_call_key(&key, CUDNN, ordinal)
     add_word(&key, op << 16 | dtype << 8 | s.ndim << 4 | library.tf32 << 1 | (count == 4))
     add_word(&key, conv.batch)
     add_word(&key, conv.groups)
@@ -70,7 +72,7 @@ cdef Template template_of(int ordinal, int op, int dtype, const Operand* operand
                  | <unsigned int>s.origin[d])
         add_word(&key, s.spacing[d])
         add_word(&key, conv.steps[d])
-    template = find(&key)
+    template = find_template(&key)
     if template is None:
         template = prepare(ordinal, op, dtype, operands, conv, count, &key)
     return None if template.refused else template
@@ -180,20 +182,13 @@ cdef tuple describe(int op, int dtype, const Convolution* conv, bint biased):
         order.append(cudnn.FILTER)
     if biased:
         order.append(cudnn.BIAS)
-    names = {code: name for name, code in conv_activations().items()}
     flat = [0] * (ndim == 1)
     return cudnn.Problem(
         kind, DTYPES[dtype].name, image, filters, result,
         tuple(sizes_of(ndim, view.stride, 1)), tuple(flat + low), tuple(flat + high),
         tuple([abs(step) for step in sizes_of(ndim, view.step, 1)]),
-        bias=conv.bias_step if biased else None, activation=names[conv.activation],
+        bias=conv.bias_step if biased else None, activation=ACTIVATIONS[conv.activation],
         tf32=bool(library.tf32)), order
-
-
-cdef dict conv_activations():
-    from cyrt.builtin.conv import ACTIVATIONS
-
-    return ACTIVATIONS
 
 
 cdef tuple padding(const Sliding* s, int d):
@@ -219,7 +214,7 @@ def _build(opened, int ordinal, problem, order):
 
 
 cdef Template prepare(int ordinal, int op, int dtype, const Operand* operands,
-                      const Convolution* conv, int count, const Key* key):
+                      const Convolution* conv, int count, Key* key):
     """Learn the convolution, or learn that the library does not provide it."""
     described = describe(op, dtype, conv, count == 4)
     if described is None:

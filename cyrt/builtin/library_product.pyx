@@ -10,7 +10,8 @@ from cyrt.builtin.library cimport CUBLASLT, bindings_of, learn_call
 from cyrt.builtin.workspace cimport allocate_workspace
 from cyrt.driver.cuda cimport CUdeviceptr
 from cyrt.dtypes import DTYPES
-from cyrt.graph.template cimport ALIGNMENT, Key, Template, add_word, begin_key, find, refuse
+from cyrt.graph.exact_key cimport Key, add_word
+from cyrt.graph.template cimport ALIGNMENT, Template, begin_call_key, find_template, refuse
 from cyrt.runtime.device cimport Device, context_of
 from cyrt.runtime.memory cimport Memory
 
@@ -56,7 +57,7 @@ cdef bint record_library_product(Recorder encoder, const Matrices* p) except -1:
     cdef unsigned long long alignments = 0
     cdef bint scaled
     cdef unsigned long long[4] factors
-    begin_key(&key, CUBLASLT, ordinal)
+    begin_call_key(&key, CUBLASLT, ordinal)
     for i in range(count):
         alignments = alignments << 8 | alignment_of(p.operands[i].address)
     scaled = count == 4 or p.alpha[0] != 1 or p.alpha[1] != 0
@@ -79,7 +80,7 @@ cdef bint record_library_product(Recorder encoder, const Matrices* p) except -1:
     if count == 4:
         add_word(&key, p.c_m)
         add_word(&key, p.c_n)
-    template = find(&key)
+    template = find_template(&key)
     if template is None:
         template = prepare(ordinal, p, count, &key)
     if template.refused:
@@ -105,7 +106,7 @@ cdef object matrix(const Matrices* p, int operand, int dtype, long long rows, lo
         alignment_of(p.operands[operand].address))
 
 
-cdef Template prepare(int ordinal, const Matrices* p, int count, const Key* key):
+cdef Template prepare(int ordinal, const Matrices* p, int count, Key* key):
     """Learn the product, or learn that the library does not provide it.
 
     The library stores matrices by columns, so in its terms the result is the transpose, and the

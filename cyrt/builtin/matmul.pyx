@@ -12,10 +12,7 @@ from cyrt.builtin.grid cimport (
     MAX_BLOCKS, ceiling, multiprocessors_of, power_of_two, set_geometry,
 )
 from cyrt.builtin.launch cimport Launch, record_launch, record_launch_of_weights
-from cyrt.builtin.launch_plans cimport (
-    Key, add_word, add_words, begin_key, find_plan, store_plan,
-)
-from cyrt.builtin.library cimport CUBLASLT, LIBRARIES, decisions, is_served
+from cyrt.builtin.library cimport CUBLASLT, is_served
 from cyrt.builtin.library_product cimport (
     Matrices, is_large, is_library_type, record_library_product,
 )
@@ -32,6 +29,9 @@ from cyrt.builtin.workspace cimport allocate_workspace
 from cyrt.dtypes import DTYPES
 from cyrt.graph.commit cimport (
     Recorder, Unfinished, begin_operation, continue_operation, end_operation,
+)
+from cyrt.graph.exact_key cimport (
+    Key, add_word, add_words, begin_key, find_plan, store_plan,
 )
 from cyrt.graph.recorder cimport commit_if_complete
 from cyrt.runtime.memory cimport Memory
@@ -120,11 +120,10 @@ cdef inline unsigned long long alignment(const Operand* operand) noexcept:
     return operand.address % VECTOR_BYTES
 
 
-cdef void set_key(Key* key, const Problem* p, int ordinal, const Operand* operands, int ndim,
+cdef void set_key(Key* key, const Problem* p, const Operand* operands, int ndim,
                   const long long* shape) noexcept:
-    # A product that a library is asked for is not planned; whether there is one may change.
-    cdef unsigned long long decision = <unsigned char>decisions[ordinal * LIBRARIES + CUBLASLT]
-    begin_key(key, p.entry, decision << 48 | <unsigned long long>p.dtype << 40
+    # A product that a library is asked for is not planned.
+    begin_key(key, p.entry, <unsigned long long>p.dtype << 40
               | alignment(&operands[0]) << 32 | alignment(&operands[1]) << 28
               | alignment(&operands[2]) << 24 | <unsigned long long>p.conjugate << 16 | ndim)
     add_word(key, p.k)
@@ -173,7 +172,7 @@ cdef int record_product(Recorder encoder, int dtype, const Operand* operands, in
         return record_elementwise(encoder, COPY, dtype, fill, 1, &count)
     p.entry = entry_of(encoder.state.ordinal, MATMUL, kernel_types[dtype])
     p.k, p.conjugate, p.dtype = length, conjugate, dtype
-    set_key(&key, &p, encoder.state.ordinal, operands, ndim, shape)
+    set_key(&key, &p, operands, ndim, shape)
     plan = <const ProductPlan*>find_plan(&key)
     if plan != NULL:
         return record_planned(encoder, plan, operands)
@@ -498,7 +497,7 @@ cdef int record_parts(Recorder encoder, const Problem* p, Launch* launch, Params
     return record_launch(encoder, launch, &summing, operands, 2, 1)
 
 
-cdef void store(const Problem* p, const Launch* launch, const Factors* params) noexcept:
+cdef int store(const Problem* p, const Launch* launch, const Factors* params) except -1:
     """Store the plan of a product's only launch."""
     cdef ProductPlan plan
     plan.launch, plan.exchanged = launch[0], p.exchanged
@@ -506,7 +505,7 @@ cdef void store(const Problem* p, const Launch* launch, const Factors* params) n
         plan.params.dot = params[0]
     else:
         plan.params.product = params[0]
-    store_plan(p.key, &plan, sizeof(plan))
+    return store_plan(p.key, &plan, sizeof(plan))
 
 
 cdef inline int record_factors(Recorder encoder, const Launch* launch, Params* params,

@@ -1,10 +1,10 @@
 # The problem that the kernels of matmul.cu solve, and what the choices of their launches share.
 
 from cyrt.builtin.entry cimport Entry
-from cyrt.builtin.launch_plans cimport Key
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.skinny cimport VECTOR_BYTES
 from cyrt.builtin.space cimport Divider, Outer2, Space, divider
+from cyrt.graph.exact_key cimport Key
 
 cdef extern from "params/matmul.h" nogil:
     cdef struct Dot:

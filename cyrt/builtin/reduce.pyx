@@ -8,9 +8,6 @@ from cyrt.builtin import catalogue
 from cyrt.builtin.elementwise cimport record_elementwise
 from cyrt.builtin.entry cimport Entry, entry_of, type_of_size
 from cyrt.builtin.launch cimport WHOLE, record_launch
-from cyrt.builtin.launch_plans cimport (
-    Key, add_word, add_words, begin_key, find_plan, store_plan,
-)
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.reduce_choice cimport (
     VECTOR_BYTES, Finish, Reduce, ReduceLaunch, Reduction, begin, choose, choose_parts, put_dims,
@@ -21,6 +18,9 @@ from cyrt.builtin.workspace cimport allocate_workspace
 from cyrt.dtypes import DTYPES
 from cyrt.dtypes import dtype as _dtype
 from cyrt.graph.commit cimport Recorder
+from cyrt.graph.exact_key cimport (
+    Key, add_word, add_words, begin_key, find_plan, store_plan,
+)
 from cyrt.runtime.memory cimport Memory
 
 cdef int num_dtypes = len(DTYPES)
@@ -43,10 +43,10 @@ def param_bytes(row):
 cdef int record_planned(Recorder encoder, const ReduceLaunch* plan,
                         const Operand* operands) except -1:
     """Record a planned launch, whose addresses are relative to the operands."""
-    cdef Reduce params = plan.params
-    params.input += operands[1].address
-    params.out += operands[0].address
-    return record_launch(encoder, &plan.launch, &params, operands, 2, 1 | WHOLE)
+    cdef ReduceLaunch own = plan[0]
+    own.params.input += operands[1].address
+    own.params.out += operands[0].address
+    return record_launch(encoder, &own.launch, &own.params, operands, 2, 1 | WHOLE)
 
 
 cdef int record_simplified(Recorder encoder, const Reduction* reduction, const Operand* operands,

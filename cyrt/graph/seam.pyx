@@ -38,7 +38,8 @@ cdef int free_scripts(int ordinal) except -1:
 
 cdef int forget_device(int ordinal) except -1:
     forget_plans(ordinal)
-    return forget_templates(ordinal)
+    forget_templates(ordinal)
+    return 0
 
 
 cdef bint record_fill(StreamState* stream, object target, unsigned int pattern,

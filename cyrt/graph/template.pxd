@@ -13,7 +13,9 @@
 #   the upper half of an address in another place: a constant is less than 2 GiB, or the call is
 #   opaque.
 # - The key of a template is everything that selects the call, with the device's epoch and the
-#   alignments of its operands. The store has a limit; a template in a recording stays alive.
+#   alignments of its operands. From the store, which has a limit, those used longest ago are
+#   dropped, but none that a launch's plan (graph/exact_key), a call in progress or a recording
+#   holds.
 # - The nodes of a call run in order: each writes what the call writes. Of a call with branches,
 #   which a library forks to other streams, all nodes run after the first and before the last one,
 #   and the others only read what the call writes. Such a node writes the token of its lane instead,
@@ -27,19 +29,15 @@
 
 from cyrt.graph.child cimport ChildGraph
 from cyrt.graph.commit cimport Recorder
+from cyrt.graph.exact_key cimport Key
 from cyrt.graph.pattern cimport Pattern
 from cyrt.graph.recording cimport Geometry, Use
 from cyrt.runtime.module cimport Code, Runnable
 
 cdef enum:
-    KEY_WORDS = 40
     MOST_OPERANDS = 8       # of a call, its workspace included
     ALIGNMENT = 16          # of an operand, as far as a key tells it
     MOST_TOKENS = 24        # of a call with branches
-
-cdef struct Key:
-    int count
-    unsigned long long[KEY_WORDS] words
 
 # An operand of a call to be learned: its address or one of the same alignment, and its bytes if it
 # is written, else 0. A workspace has the alignment of a block of the pool.
@@ -60,9 +58,7 @@ cdef class TemplateKernel(Runnable):
     cdef unsigned int marks, waits
 
 cdef class Template:
-    cdef Key key
-    cdef unsigned long long hash, used
-    cdef Template following     # in the same bucket of the store
+    cdef unsigned long long used    # the time of the last use; 0: it is not in the store
     cdef int ordinal
     cdef str origin             # that of its kernels, see Runnable
     cdef readonly list kernels  # TemplateKernels in order; None: the call is opaque, or refused
@@ -76,30 +72,22 @@ cdef class Template:
     cdef readonly size_t workspace
     cdef object __weakref__
 
-# How often templates have left the store, or decisions about libraries were made: what was chosen
-# before may not hold any more. It is above 0.
-cdef unsigned long long changes
-cdef void note_change() noexcept
-
-cdef inline void add_word(Key* key, unsigned long long word) noexcept:
-    key.words[key.count] = word
-    key.count += 1
 # Begin a key with the family of the calls, the device and its epoch.
-cdef void begin_key(Key* key, unsigned long long family, int ordinal) noexcept
+cdef void begin_call_key(Key* key, unsigned long long family, int ordinal) noexcept
 # Return the template of a key, or None.
-cdef Template find(const Key* key)
-# Note that a template of the store is used; others leave the store before it.
+cdef Template find_template(Key* key)
+# Note that a template is used; others leave the store before it.
 cdef void touch(Template template) noexcept
 # Learn a call and keep it. `call` takes the handle of a stream and a tuple of addresses, and puts
 # work on the stream; `call.prepare()`, if there is one, is called before each capture. The last
 # operand is the workspace, if the call needs one.
-cdef Template learn(const Key* key, int ordinal, object call, const Extent* operands, int count,
+cdef Template learn(Key* key, int ordinal, object call, const Extent* operands, int count,
                     size_t workspace)
 # Learn a call without keeping it.
-cdef Template learn_apart(const Key* key, int ordinal, object call, const Extent* operands,
-                          int count, size_t workspace)
+cdef Template learn_apart(int ordinal, object call, const Extent* operands, int count,
+                          size_t workspace)
 # Keep the verdict that the library does not provide a call.
-cdef Template refuse(const Key* key, int ordinal, str reason)
+cdef Template refuse(Key* key, int ordinal, str reason)
 # Record a template's call. The uses are those of all its operands.
 cdef int record_template(Recorder encoder, Template template,
                          const unsigned long long* addresses, int num_operands, const Use* uses,
@@ -108,5 +96,5 @@ cdef int record_template(Recorder encoder, Template template,
 cdef ChildGraph capture_opaque(Template template, const unsigned long long* addresses, int count)
 cdef int record_opaque(Recorder encoder, Template template, ChildGraph child, Use* uses,
                        int num_uses, list foreign) except -1
-# Drop the templates of a device that was reset: a change, too.
-cdef int forget_templates(int ordinal) except -1
+# Drop the templates of a device that was reset, and all launches' plans.
+cdef void forget_templates(int ordinal) noexcept

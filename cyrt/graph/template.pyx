@@ -1,9 +1,9 @@
 """Templates: calls of other libraries, captured once and recorded as kernels after that."""
 
 cimport cython
-from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
+from cpython.ref cimport PyObject, _Py_REFCNT
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memcmp, memcpy, memset
+from libc.string cimport memcpy, memset
 
 from cyrt import settings
 from cyrt.driver.cuda cimport *
@@ -14,7 +14,10 @@ from cyrt.graph.child cimport ATTRIBUTES, NUM_ATTRIBUTES
 from cyrt.graph.commit cimport (
     Recorder, Unfinished, begin_operation, continue_operation, end_operation,
 )
-from cyrt.graph.key_hash cimport hash_words
+from cyrt.graph.exact_key cimport (
+    MOST_WORDS, NO_LIMIT, SETS, Set, Slot, add_word, begin_key, find, forget_launch_plans, insert,
+    remove,
+)
 from cyrt.graph.pattern cimport Word, lay, room_of
 from cyrt.graph.recorder cimport commit_if_complete, encoder_of, record
 from cyrt.graph.recording cimport (
@@ -29,19 +32,17 @@ from cyrt.runtime.state cimport LARGE, OVERWRITE, READ, WRITE
 from cyrt.runtime.stream cimport Stream, current_state
 
 cdef enum:
-    BUCKETS = 1024          # a power of two
     SPREAD = 4096           # bytes between two addresses of a capture
     BLOCK = 512             # alignment of a block of the pool
     FAMILY_OF_TESTS = 0
 
 cdef str NO_SCRATCH = "there is no scratch memory to learn the call in"
 
-cdef PyObject* buckets[BUCKETS]         # owned references, each the head of a list
+cdef Set[SETS] templates
 cdef Py_ssize_t num_templates = 0       # in the store
 cdef Py_ssize_t most_templates = 0      # CYRT_TEMPLATE_CACHE_SIZE
 cdef unsigned long long clock = 0
 cdef unsigned long long last_serial = 0
-changes = 1
 
 
 def count_templates():
@@ -52,20 +53,9 @@ def count_templates():
 # -- the store -------------------------------------------------------------------------------------
 
 
-cdef void begin_key(Key* key, unsigned long long family, int ordinal) noexcept:
-    key.count = 0
-    add_word(key, family)
-    add_word(key, <unsigned long long>contexts[ordinal].epoch << 8 | <unsigned long long>ordinal)
-
-
-cdef inline bint has_key(Template template, unsigned long long h, const Key* key) noexcept:
-    return template.hash == h and template.key.count == key.count and memcmp(
-        template.key.words, key.words, key.count * sizeof(key.words[0])) == 0
-
-
-cdef void note_change() noexcept:
-    global changes
-    changes += 1
+cdef void begin_call_key(Key* key, unsigned long long family, int ordinal) noexcept:
+    begin_key(key, <const void*>family,
+              <unsigned long long>contexts[ordinal].epoch << 8 | <unsigned long long>ordinal)
 
 
 cdef void touch(Template template) noexcept:
@@ -74,102 +64,89 @@ cdef void touch(Template template) noexcept:
     template.used = clock
 
 
-cdef Template find(const Key* key):
-    cdef unsigned long long h = hash_words(key.words, key.count)
-    cdef PyObject* head = buckets[h & (BUCKETS - 1)]
-    cdef Template template = None if head == NULL else <Template>head
-    while template is not None:
-        if has_key(template, h, key):
-            touch(template)
-            return template
-        template = template.following
-    return None
+cdef Template find_template(Key* key):
+    cdef Slot* slot = find(templates, key)
+    if slot == NULL:
+        return None
+    touch(<Template>slot.held)
+    return <Template>slot.held
 
 
-cdef int unlink(Template template) except -1:
-    """Remove a template from the store."""
-    global num_templates
-    cdef PyObject** head = &buckets[template.hash & (BUCKETS - 1)]
-    cdef Template earlier = <Template>head[0]
-    cdef Template following = template.following
-    num_templates -= 1
-    note_change()
-    template.following = None
-    if earlier is template:
-        head[0] = NULL
-        if following is not None:
-            Py_INCREF(following)
-            head[0] = <PyObject*>following
-        Py_DECREF(template)
-    else:
-        while earlier.following is not template:
-            earlier = earlier.following
-        earlier.following = following
-    return 0
-
-
-cdef list list_templates():
-    cdef list found = []
+cdef bint is_held(PyObject* kept) except -1:
+    """Return whether a call in progress or a launch's plan holds a template of the store, or a
+    recording its kernels."""
     cdef Template template
-    cdef int i
-    for i in range(BUCKETS):
-        template = None if buckets[i] == NULL else <Template>buckets[i]
-        while template is not None:
-            found.append(template)
-            template = template.following
-    return found
+    cdef PyObject* code
+    if _Py_REFCNT(kept) > 1:
+        return True
+    template = <Template>kept
+    for kernel in template.kernels or ():
+        if _Py_REFCNT(<PyObject*>kernel) > 2:       # the list's, and this loop's
+            return True
+    code = <PyObject*>template.code             # child graphs hold it, too
+    return template.code is not None and _Py_REFCNT(code) > 1
 
 
-cdef int drop(list templates) except -1:
-    """Remove templates that may have been removed meanwhile: finalizers may have run."""
-    for template in templates:
-        if find(&(<Template>template).key) is template:
-            unlink(<Template>template)
-    return 0
+cdef bint drop_oldest() except -1:
+    """Drop the template that was used longest ago and is not held. Return False if there is none."""
+    cdef Set* set
+    cdef Set* found = NULL
+    cdef PyObject* kept
+    cdef unsigned long long oldest = 0
+    cdef int i, j, index = 0
+    for i in range(SETS):
+        set = &templates[i]
+        for j in range(set.count):
+            kept = set.slots[j].held
+            if (found == NULL or (<Template>kept).used < oldest) and not is_held(kept):
+                found, index, oldest = set, j, (<Template>kept).used
+    if found != NULL:
+        drop(found, index)
+    return found != NULL
 
 
-cdef Template keep(Template template):
-    """Put a template into the store, and drop those used longest ago. Return it, or the one that
-    another thread has put there meanwhile."""
+cdef void drop(Set* set, int index) noexcept:
+    global num_templates
+    num_templates -= 1
+    remove(set, index)
+
+
+cdef Template keep(Key* key, Template template):
+    """Put a template into the store. Return it, or the one that another thread has put there
+    meanwhile."""
     global num_templates, most_templates
-    cdef PyObject** head
     cdef Template earlier
     if most_templates == 0:
         most_templates = settings.get("CYRT_TEMPLATE_CACHE_SIZE")
-    earlier = find(&template.key)
+    earlier = find_template(key)
     if earlier is not None:
         return earlier
-    if num_templates >= most_templates:
-        others = sorted(list_templates(), key=_last_use)
-        drop(others[:len(others) - most_templates + 1])
-        earlier = find(&template.key)
-        if earlier is not None:
-            return earlier
     touch(template)
-    head = &buckets[template.hash & (BUCKETS - 1)]
-    if head[0] != NULL:
-        template.following = <Template>head[0]      # its reference moves from the bucket
-        Py_DECREF(<object>head[0])
-    Py_INCREF(template)
-    head[0] = <PyObject*>template
+    insert(templates, key, NULL, 0, template, NO_LIMIT)
     num_templates += 1
+    while num_templates > most_templates and drop_oldest():
+        pass
     return template
 
 
-def _last_use(Template template not None):
-    return template.used
+cdef void forget_templates(int ordinal) noexcept:
+    """Drop the templates of a device, or of all for -1."""
+    cdef int i, index
+    forget_launch_plans()
+    for i in range(SETS):
+        index = templates[i].count - 1
+        while index >= 0:
+            if ordinal < 0 or (<Template>templates[i].slots[index].held).ordinal == ordinal:
+                drop(&templates[i], index)
+                index = templates[i].count      # finalizers may have stored others
+            index -= 1
 
 
 def forget():
     """Drop all templates, and read the limit on their number again."""
     global most_templates
-    drop(list_templates())
+    forget_templates(-1)
     most_templates = 0
-
-
-cdef int forget_templates(int ordinal) except -1:
-    note_change()
-    return drop([each for each in list_templates() if (<Template>each).ordinal == ordinal])
 
 
 # -- learning --------------------------------------------------------------------------------------
@@ -210,19 +187,10 @@ cdef class Template:
         return [kernel.name for kernel in self.kernels or ()]
 
 
-cdef Template new_template(const Key* key, int ordinal, str reason):
+cdef Template refuse(Key* key, int ordinal, str reason):
     cdef Template template = Template.__new__(Template)
-    template.key = key[0]
-    template.hash = hash_words(key.words, key.count)
-    template.ordinal = ordinal
-    template.reason = reason
-    return template
-
-
-cdef Template refuse(const Key* key, int ordinal, str reason):
-    cdef Template template = new_template(key, ordinal, reason)
-    template.refused = True
-    return keep(template)
+    template.ordinal, template.reason, template.refused = ordinal, reason, True
+    return keep(key, template)
 
 
 cdef void* allocate_zeroed(size_t bytes) except NULL:
@@ -395,10 +363,10 @@ cdef list learn_kernels(int ordinal, object call, const Extent* operands, int co
     return kernels
 
 
-cdef Template learn_apart(const Key* key, int ordinal, object call, const Extent* operands,
-                          int count, size_t workspace):
-    cdef Template template = new_template(key, ordinal, None)
-    template.workspace = workspace
+cdef Template learn_apart(int ordinal, object call, const Extent* operands, int count,
+                          size_t workspace):
+    cdef Template template = Template.__new__(Template)
+    template.ordinal, template.workspace = ordinal, workspace
     try:
         template.kernels = learn_kernels(ordinal, call, operands, count, &template.num_tokens)
         template.count = len(template.kernels)
@@ -412,10 +380,10 @@ cdef Template learn_apart(const Key* key, int ordinal, object call, const Extent
     return template
 
 
-cdef Template learn(const Key* key, int ordinal, object call, const Extent* operands, int count,
+cdef Template learn(Key* key, int ordinal, object call, const Extent* operands, int count,
                     size_t workspace):
-    cdef Template template = learn_apart(key, ordinal, call, operands, count, workspace)
-    return template if template.reason is NO_SCRATCH else keep(template)
+    cdef Template template = learn_apart(ordinal, call, operands, count, workspace)
+    return template if template.reason is NO_SCRATCH else keep(key, template)
 
 
 # -- recording -------------------------------------------------------------------------------------
@@ -543,12 +511,12 @@ def record_call(key, call, buffers, writes, *, size_t workspace=0):
     cdef Recorder encoder
     cdef int i, count = len(operands) + (workspace > 0)
     cdef int ordinal = live_block(<Memory?>operands[0]).ordinal
-    if count > MOST_OPERANDS or len(key) + len(operands) + 4 > KEY_WORDS:
+    if count > MOST_OPERANDS or len(key) + len(operands) + 4 > MOST_WORDS:
         raise ValueError(f"a call has at most {<int>MOST_OPERANDS} operands and "
-                         f"{<int>KEY_WORDS} words of its key")
+                         f"{<int>MOST_WORDS} words of its key")
     context_of(ordinal)
     encoder = encoder_of(current_state(ordinal))
-    begin_key(&words, FAMILY_OF_TESTS, ordinal)
+    begin_call_key(&words, FAMILY_OF_TESTS, ordinal)
     for word in (len(key), *key, workspace):
         add_word(&words, word)
     memset(extents, 0, sizeof(extents))
@@ -558,7 +526,7 @@ def record_call(key, call, buffers, writes, *, size_t workspace=0):
         addresses[i] = extents[i].address = memory.address
         extents[i].written = memory.size if i in writes else 0
         add_word(&words, memory.address % ALIGNMENT)
-    template = find(&words)
+    template = find_template(&words)
     if workspace:
         extents[count - 1].written, extents[count - 1].workspace = workspace, True
     if template is None:

@@ -1,17 +1,423 @@
-"""Convolutions of arrays whose channels lie last, and their gradients."""
+"""Convolutions of arrays whose channels lie last, and their gradients.
 
+A program repeats its convolutions, so what follows from a call is stored as a plan: the result's
+type and shape, and the launches.
+"""
+
+from cpython.list cimport PyList_CheckExact
+from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
+from cpython.object cimport PyObject
+from cpython.sequence cimport PySequence_Fast_GET_ITEM, PySequence_Fast_GET_SIZE
+from cpython.tuple cimport PyTuple_CheckExact
+from libc.string cimport memcpy, memset
+
+from cyrt.builtin.conv cimport LIBRARY, ConvPlan, activation_code, choose, record_conv
+from cyrt.builtin.convolution cimport BIAS, OTHER, OUT, SOURCE, Convolution
 from cyrt.builtin.entry cimport op_code
-from cyrt.ndarray cimport Array
-from cyrt.nn.conv_call cimport Absent, Function, call, read_shape
-from cyrt.nn.rows cimport bool_of
+from cyrt.builtin.operand cimport Operand
+from cyrt.builtin.space cimport tuple_of_sizes
+from cyrt.builtin.window cimport (
+    FARTHEST, WINDOW_AXES, read_int, read_numbers, read_padding, set_sliding,
+)
+from cyrt.dtypes import DTYPES
+from cyrt.graph.exact_key cimport (
+    MOST_WORDS, Key, add_word, add_words, begin_key, find_plan, store_plan,
+)
+from cyrt.graph.recorder cimport encoder_of
+from cyrt.graph.template cimport ALIGNMENT, Template
+from cyrt.ndarray cimport Array, as_contiguous, new_array_on, set_operand, shape_of
+from cyrt.nn.rows cimport bool_of, spaced_rows
 from cyrt.ops.arguments import check_array
+from cyrt.ops.copy cimport cast, check_device
+from cyrt.ops.promotion cimport kinds, promote
+from cyrt.runtime.memory cimport live_block
+from cyrt.runtime.state cimport StreamState
+from cyrt.runtime.stream cimport current_state
+
+cdef enum:
+    MOST_DIMS = WINDOW_AXES + 2
+    IS_INT = 1              # the last bits of a word tell what it is
+    IS_SEQUENCE = 2
+
+cdef object ZERO = 0, ONE = 1   # most arguments are one of them
+
+# The operation that a public function computes, and the form of its arguments.
+cdef struct Function:
+    int op                  # the operation's code
+    int wanted              # the operands' dimensions; 0: 3 to 5
+    bint transposed, flip
+
+# The shape of the operand whose gradient is computed: the caller passes no such operand.
+cdef struct Absent:
+    int ndim
+    long long[MOST_DIMS] dims
+
+# The plan of a call. Its key has the function, the values of the arguments, and of each operand
+# all but its address, of which it has the alignment.
+cdef struct Call:
+    ConvPlan conv
+    int code, ndim              # the result's type and dimensions
+    long long[MOST_DIMS] dims
 
 cdef int CONV = op_code("conv"), INPUT_VJP = op_code("conv_input_vjp")
 cdef int WEIGHT_VJP = op_code("conv_weight_vjp")
 
 
-cdef inline Array array_of(str name, str argument, object x):
+# -- arguments -------------------------------------------------------------------------------------
+
+
+cdef int joint_type(str name, str first, Array a, str second, Array b) except -1:
+    """Return the type that two operands are computed in."""
+    if kinds[a.code] != c"f" or kinds[b.code] != c"f":
+        raise TypeError(f"{name}: expected real floating-point types, got {first} of "
+                        f"{DTYPES[a.code]} and {second} of {DTYPES[b.code]}")
+    check_device(b, a, name, second)
+    return a.code if a.code == b.code else promote(a.code, b.code)
+
+
+cdef int read_shape(str name, str argument, object shape, Absent* absent) except -1:
+    """Read the shape of the operand whose gradient is computed."""
+    cdef object sizes = shape
+    cdef long long size
+    cdef int ndim = 0
+    cdef bint fits = True
+    if not isinstance(shape, (tuple, list)):
+        try:
+            sizes = tuple(shape)
+        except TypeError:
+            raise TypeError(f"{name}: {argument}: expected a tuple of int, got {shape!r}") from None
+    for each in sizes:
+        if not read_int(each, &size):
+            raise TypeError(f"{name}: {argument}: expected a tuple of int, got {shape!r}")
+        fits = fits and ndim < MOST_DIMS and 0 <= size < <long long>1 << 58
+        if fits:
+            absent.dims[ndim] = size
+            ndim += 1
+    if not fits or ndim < 3:
+        raise ValueError(f"{name}: {argument}: expected 3 to 5 sizes of 0 or more, got {shape!r}")
+    absent.ndim = ndim
+    return 0
+
+
+cdef int check_ranks(str name, int wanted, int ndim, const long long* source, int weight_ndim,
+                     const long long* weight) except -1:
+    """Raise a ValueError unless both have as many dimensions as wanted; 0: 3 to 5."""
+    if not 3 <= ndim <= MOST_DIMS or weight_ndim != ndim or wanted not in (0, ndim):
+        raise ValueError(f"{name}: expected an input (N, *spatial, C) and a weight (O, *kernel, "
+                         f"C / groups) of {wanted or 'as many'} dimensions"
+                         f"{'' if wanted else ', 3 to 5'}, got "
+                         f"{tuple_of_sizes(ndim, source)} and "
+                         f"{tuple_of_sizes(weight_ndim, weight)}")
+    return 0
+
+
+cdef str spatial_names(int ndim, str before):
+    """Return the names of the spatial dimensions, such as "H, W"."""
+    return ", ".join([before + each for each in "DHW"[5 - ndim:]])
+
+
+cdef int refuse_channels(str name, int ndim, const long long* source, const long long* weight,
+                         object groups) except -1:
+    """Raise the error for channels that do not fit; name what looks as if they came first."""
+    cdef list first = []
+    spatial = spatial_names(ndim, "")
+    # Those of the input by the weight, if its own come last, or first.
+    channels, leading = weight[ndim - 1] * groups, weight[1] * groups
+    if source[1] == channels or (source[1] == leading and source[ndim - 1] != leading):
+        first.append("x")
+    if leading in (source[1], source[ndim - 1]) and channels != source[1]:
+        first.append("weight")
+    hint = f"; the channels of {' and of '.join(first)} seem to come first: cyrt.moveaxis(" \
+        f"{first[0]}, 1, -1) moves them" if first else ""
+    raise ValueError(
+        f"{name}: channels come last: expected x of shape (N, {spatial}, C) and weight of shape "
+        f"(O, {spatial_names(ndim, 'K')}, C / groups), where groups divides C and O, got "
+        f"{tuple_of_sizes(ndim, source)} and {tuple_of_sizes(ndim, weight)} with groups={groups}"
+        f"{hint}")
+
+
+cdef int read_sizes(Convolution* conv, str name, int wanted, int ndim, const long long* source,
+                    int weight_ndim, const long long* weight, object stride, object padding,
+                    object dilation, object input_dilation, object groups,
+                    bint flip) except -1:
+    cdef long long count
+    cdef bint fits
+    check_ranks(name, wanted, ndim, source, weight_ndim, weight)
+    if not read_int(groups, &count):
+        raise TypeError(f"{name}: groups: expected an int, got {groups!r}")
+    # No array has as many channels as 2**58.
+    fits = 0 < count < <long long>1 << 58 and weight[0] % count == 0 \
+        and source[ndim - 1] % count == 0
+    if not fits or weight[ndim - 1] != source[ndim - 1] // count:
+        refuse_channels(name, ndim, source, weight, groups)
+    memset(conv, 0, sizeof(Convolution))
+    set_sliding(&conv.sliding, name, ndim - 2, source + 1, weight + 1, stride, padding,
+                dilation, input_dilation, flip)
+    conv.batch, conv.groups = source[0], count
+    conv.channels, conv.results = weight[ndim - 1], weight[0] // count
+    return 0
+
+
+cdef int check_gradient(const Convolution* conv, str name, Array g) except -1:
+    cdef int d, last = conv.sliding.ndim + 1
+    cdef bint fits = g.ndim_ == last + 1 and g.dims[0] == conv.batch \
+        and g.dims[last] == conv.groups * conv.results
+    for d in range(1, last if fits else 0):
+        fits = fits and g.dims[d] == conv.sliding.outputs[d - 1]
+    if not fits:
+        outputs = tuple_of_sizes(conv.sliding.ndim, conv.sliding.outputs)
+        raise ValueError(f"{name}: g: expected the result's shape, "
+                         f"{(conv.batch, *outputs, conv.groups * conv.results)}, got {shape_of(g)}")
+    return 0
+
+
+cdef list transposed_padding(str name, int ndim, Array source, Array weight, object stride,
+                             object padding, object dilation, object output_padding):
+    """Return the padding of a convolution of the input dilated by the stride: so that a kernel that
+    meets one element has an output, less the padding."""
+    cdef long long[WINDOW_AXES] low, high, more, step, apart
+    cdef long long size, kernel, reach, before, behind, outputs
+    cdef list pairs = []
+    cdef int d
+    check_ranks(name, ndim + 2, source.ndim_, source.dims, weight.ndim_, weight.dims)
+    read_numbers(name, "dilation", dilation, ndim, 1, step)
+    read_numbers(name, "stride", stride, ndim, 1, apart)
+    read_numbers(name, "output_padding", output_padding, ndim, 0, more)
+    read_padding(name, padding, ndim, low, high)
+    for d in range(ndim):
+        size, kernel = min(source.dims[d + 1], FARTHEST), min(weight.dims[d + 1], FARTHEST)
+        reach = (kernel - 1) * step[d]
+        before, behind = reach - low[d], reach - high[d] + more[d]
+        outputs = (size - 1) * apart[d] + 1 + before + behind - reach
+        if not -FARTHEST < before < FARTHEST or not -FARTHEST < behind < FARTHEST:
+            raise ValueError(f"{name}: more than {<long long>FARTHEST - 1:,} places beside the "
+                             f"input are not provided for, got a kernel of size {kernel} in "
+                             f"spatial dimension {d}, dilation {step[d]}, padding {low[d]} and "
+                             f"{high[d]}, output_padding {more[d]}")
+        if outputs < 0:
+            raise ValueError(f"{name}: the result's size would be {outputs} in spatial dimension "
+                             f"{d}, of an input of size {size}, a kernel of size {kernel}, stride "
+                             f"{apart[d]}, dilation {step[d]}, padding {low[d]} and {high[d]}, "
+                             f"output_padding {more[d]}")
+        if size == 0:               # the dilated input has no places, not 1 - stride
+            behind += 1 - apart[d]
+        pairs.append((before, behind))
+    return pairs
+
+
+cdef int set_result(Call* call, str name, int op, Array source, Array other, Array bias,
+                    const Absent* absent) except -1:
+    """Check the operands that follow from the others; set the result's type and shape."""
+    cdef const Convolution* conv = &call.conv.conv
+    cdef int d
+    if op != CONV:
+        check_gradient(conv, name, source if op == INPUT_VJP else other)
+        call.ndim = absent.ndim
+        memcpy(call.dims, absent.dims, sizeof(call.dims))
+        return 0
+    if bias is not None:
+        if bias.ndim_ != 1 or bias.dims[0] != other.dims[0]:
+            raise ValueError(f"{name}: bias: expected shape ({other.dims[0]},), for a weight of "
+                             f"shape {shape_of(other)}, got {shape_of(bias)}")
+        call.code = promote(call.code, joint_type(name, "x", source, "bias", bias))
+    call.ndim = source.ndim_
+    call.dims[0], call.dims[call.ndim - 1] = conv.batch, other.dims[0]
+    for d in range(conv.sliding.ndim):
+        call.dims[d + 1] = conv.sliding.outputs[d]
+    return 0
+
+
+cdef int read_call(Call* call, str name, const Function* function, Array source, Array other,
+                   Array bias, const Absent* absent, object stride, object padding,
+                   object dilation, object input_dilation, object groups, int activation) except -1:
+    """Check a call; set all of it but its launches and the steps of its operands."""
+    cdef Convolution* conv = &call.conv.conv
+    cdef int ndim = source.ndim_, weight_ndim = other.ndim_
+    cdef const long long* dims = source.dims
+    cdef const long long* weight_dims = other.dims
+    if function.op == CONV:
+        call.code = joint_type(name, "x", source, "weight", other)
+    elif function.op == INPUT_VJP:
+        call.code = joint_type(name, "weight", other, "g", source)
+    else:
+        call.code = joint_type(name, "x", source, "g", other)
+    if function.transposed:
+        padding = transposed_padding(name, function.wanted - 2, source, other, stride, padding,
+                                     dilation, input_dilation)
+        stride, input_dilation = 1, stride
+    if function.op == INPUT_VJP:
+        ndim, dims = absent.ndim, absent.dims
+    elif function.op == WEIGHT_VJP:
+        weight_ndim, weight_dims = absent.ndim, absent.dims
+    read_sizes(conv, name, function.wanted, ndim, dims, weight_ndim, weight_dims, stride, padding,
+               dilation, input_dilation, groups, function.flip)
+    conv.activation = activation
+    set_result(call, name, function.op, source, other, bias, absent)
+    call.conv.op, call.conv.dtype = function.op, call.code
+    return 0
+
+
+# -- operands --------------------------------------------------------------------------------------
+
+
+cdef Array as_source(Array x, int code, Convolution* conv):
+    """Return x in the type, copied unless its last axis is contiguous; set its steps."""
+    cdef int d, last = x.ndim_ - 1
+    if x.code != code:
+        x = cast(x, code)
+    elif x.dims[last] > 1 and x.steps[last] != 1:
+        x = as_contiguous(x)
+    conv.batch_step = x.steps[0]
+    for d in range(1, last):
+        conv.steps[d - 1] = x.steps[d]
+    return x
+
+
+cdef Array as_weight(Array weight, int code, Convolution* conv):
+    """Return the weight in the type, copied unless its rows are dense; set their distance."""
+    cdef long long step = 1
+    cdef int d
+    cdef bint dense = True
+    if weight.code != code:
+        weight = cast(weight, code)
+    for d in range(weight.ndim_ - 1, 0, -1):
+        dense = dense and (weight.dims[d] == 1 or weight.steps[d] == step)
+        step *= weight.dims[d]
+    if not dense:
+        weight = as_contiguous(weight)
+    conv.other_step = weight.steps[0] if weight.dims[0] > 1 else step
+    return weight
+
+
+cdef Array as_gradient(Array g, int code, Convolution* conv):
+    """Return the result's gradient in the type, copied unless its rows are evenly spaced; set their
+    distance."""
+    return spaced_rows(g if g.code == code else cast(g, code), &conv.other_step)
+
+
+cdef Array as_bias(Array bias, int code, Convolution* conv):
+    """Return the bias in the type, and set its step; None stays."""
+    if bias is None:
+        return None
+    if bias.code != code:
+        bias = cast(bias, code)
+    conv.bias_step = bias.steps[0]
+    return bias
+
+
+# -- calls -----------------------------------------------------------------------------------------
+
+
+cdef inline int add_argument(Key* key, object value, int depth) except -1:
+    if value is ONE:
+        add_word(key, 1 << 3 | IS_INT)
+        return 0
+    if value is ZERO:
+        add_word(key, IS_INT)
+        return 0
+    return add_value(key, value, depth)
+
+
+cdef int add_value(Key* key, object value, int depth) except -1:
+    """Add an int, or a sequence of at most WINDOW_AXES ints or pairs, by its value, since programs
+    build such tuples anew for each call. With anything else there is no plan of the key."""
+    cdef Py_ssize_t size, i
+    cdef long long number
+    cdef int overflow = 0
+    if PyLong_CheckExact(value):
+        number = PyLong_AsLongLongAndOverflow(value, &overflow)
+        if overflow == 0 and -(<long long>1 << 60) < number < <long long>1 << 60:
+            add_word(key, <unsigned long long>number << 3 | IS_INT)
+            return 0
+    elif depth and (PyTuple_CheckExact(value) or PyList_CheckExact(value)):
+        size = PySequence_Fast_GET_SIZE(value)
+        if size <= WINDOW_AXES:
+            add_word(key, <unsigned long long>size << 3 | IS_SEQUENCE)
+            for i in range(size):
+                add_argument(key, <object>PySequence_Fast_GET_ITEM(value, i), depth - 1)
+            return 0
+    key.count = MOST_WORDS + 1
+    return 0
+
+
+cdef inline int add_operand(Key* key, Array x) except -1:
+    """Add an operand: its device, dimensions, type, whether it is dense, and address modulo
+    ALIGNMENT in one word, then its sizes, and the steps if it is not dense."""
+    add_word(key, <unsigned long long>live_block(x).ordinal << 32 | x.ndim_ << 16
+             | x.code << 8 | x.dense << 7 | x.address % ALIGNMENT)
+    add_words(key, x.dims, x.ndim_)
+    if not x.dense:
+        add_words(key, x.steps, x.ndim_)
+    return 0
+
+
+cdef Array array_of(str name, str argument, object x):
     return <Array>x if isinstance(x, Array) else check_array(x, f"{name}: {argument}")
+
+
+cdef Array call(str name, const Function* function, Array source, Array other, Array bias,
+                const Absent* absent, object stride, object padding, object dilation,
+                object input_dilation, object groups, object activation):
+    """Check and record a call; `name` is for errors. The operands are those of record_conv; the
+    bias is None, and `absent` NULL, where there are none. A transposed convolution's output padding
+    is passed as `input_dilation`."""
+    cdef Key key
+    cdef Call own
+    cdef const Call* stored
+    cdef Array x, y, b
+    cdef int code = activation_code(name, activation)
+    begin_key(&key, &CONV, <unsigned long long>function.op << 16 | code << 8 | function.wanted << 4
+              | function.transposed << 2 | function.flip << 1 | (bias is not None))
+    add_argument(&key, stride, 1)
+    add_argument(&key, padding, 2)
+    add_argument(&key, dilation, 1)
+    add_argument(&key, input_dilation, 1)
+    add_argument(&key, groups, 0)
+    add_operand(&key, source)
+    add_operand(&key, other)
+    if bias is not None:
+        add_operand(&key, bias)
+    if absent != NULL:
+        add_words(&key, absent.dims, absent.ndim)
+    stored = <const Call*>find_plan(&key)
+    if stored != NULL:
+        own = stored[0]
+        return record(&own, <Template>own.conv.template if own.conv.way == LIBRARY else None, NULL,
+                      source, other, bias)
+    read_call(&own, name, function, source, other, bias, absent, stride, padding, dilation,
+              input_dilation, groups, code)
+    x = as_source(source, own.code, &own.conv.conv)
+    y = as_weight(other, own.code, &own.conv.conv) if function.op != WEIGHT_VJP \
+        else as_gradient(other, own.code, &own.conv.conv)
+    b = as_bias(bias, own.code, &own.conv.conv)
+    if x is not source or y is not other or b is not bias:
+        key.count = MOST_WORDS + 1      # a plan has no copies
+    return record(&own, None, &key, x, y, b)
+
+
+cdef inline void set_if_any(Operand* operand, Array x) noexcept:
+    """Set an operand; memory of no elements is not used."""
+    if x is not None and x.count:
+        set_operand(operand, x)
+
+
+cdef Array record(Call* call, Template template, const Key* key, Array source, Array other,
+                  Array bias):
+    """Record a call. Its launches are chosen and stored first unless the key is NULL."""
+    cdef Operand[4] operands
+    cdef StreamState* stream = current_state(live_block(source).ordinal)
+    cdef Array out = new_array_on(stream, call.code, call.ndim, call.dims)
+    memset(operands, 0, sizeof(operands))
+    set_if_any(&operands[OUT], out)
+    set_if_any(&operands[SOURCE], source)
+    set_if_any(&operands[OTHER], other)
+    set_if_any(&operands[BIAS], bias)
+    if key != NULL:
+        template = choose(&call.conv, stream.ordinal, operands)
+        if template is None or template.used:   # else it was learned without scratch memory
+            store_plan(key, call, sizeof(Call), template)
+    record_conv(encoder_of(stream), &call.conv, template, operands)
+    return out
 
 
 cdef inline Array convolve(str name, const Function* function, object x, object weight,

@@ -1,10 +1,9 @@
-"""The store of templates: keys, eviction, threads that share one."""
+"""The store of templates: keys, threads that share one. See test_exact_key.py for what is dropped."""
 
 from __future__ import annotations
 
 import gc
 import threading
-import weakref
 
 import numpy as np
 import pytest
@@ -36,38 +35,6 @@ def test_calls_of_other_keys_are_others(library):
         )
         np.testing.assert_array_equal(vectors.result(), vectors.host[0] + scale * vectors.host[1])
     assert template.count_templates() == 3
-
-
-def test_the_least_recently_used_is_evicted(library, setting):
-    setting(CYRT_TEMPLATE_CACHE_SIZE="3")
-    template.forget()
-    vectors = Vectors()
-    for key in (1, 2, 3, 1, 4):  # 2 was used longest ago
-        record(library.add, vectors, key=(key,))
-    assert template.count_templates() == 3
-    before = library.count
-    for key in (1, 3, 4):
-        record(library.add, vectors, key=(key,))
-    assert library.count == before
-    record(library.add, vectors, key=(2,))
-    assert library.count == before + 3
-    assert template.count_templates() == 3
-
-
-def test_many_keys_share_the_buckets(library, setting):
-    setting(CYRT_TEMPLATE_CACHE_SIZE="40")
-    template.forget()
-    vectors = Vectors()
-    kept = []
-    for key in range(100):
-        kept.append(weakref.ref(record(library.add, vectors, key=(key, key * 2**40))))
-    cyrt.synchronize()
-    gc.collect()
-    assert template.count_templates() == 40
-    assert sum(each() is not None for each in kept) == 40
-    template.forget()
-    assert template.count_templates() == 0
-    assert not any(each() for each in kept)
 
 
 def test_an_evicted_one_in_a_recording_runs(library):

@@ -141,15 +141,24 @@ def test_a_call_that_is_recorded_keeps_its_code(compiled, rng, copies):
     assert compiled.counts["loaded"] == 4
 
 
-def test_a_call_that_was_evicted_keeps_its_code(compiled, rng, setting):
+def test_what_a_plan_holds_is_not_dropped(compiled, rng, setting):
+    """Each call has a plan, whose template stays in the store until the plan leaves."""
     setting(CYRT_TEMPLATE_CACHE_SIZE="1")
     template.forget()
     x, w, a, b = arrays(rng, "float32", *SMALL)
-    found = [nn.conv2d(a, b, padding=padding) for padding in range(4)]
-    gc.collect()
-    assert template.count_templates() == 1
-    for padding, each in enumerate(found):
-        compare(each, convolve(x, w, padding=padding), "float32")
+    with cyrt.Stream() as stream, cyrt.CommandEncoder(stream, graphs=False):
+        found = [nn.conv2d(a, b, padding=padding) for padding in (*range(4), *range(4))]
+        gc.collect()
+        assert template.count_templates() == 4
+        assert compiled.counts == {"loaded": 4, "unloaded": 0}
+        for padding, each in enumerate(found):
+            compare(each, convolve(x, w, padding=padding % 4), "float32")
+        library_conv.decide(0, True, 1)  # no plan holds any more
+        compare(nn.conv2d(a, b, padding=4), convolve(x, w, padding=4), "float32")
+        assert template.count_templates() == 1
+        cyrt.synchronize()
+        gc.collect()
+    assert compiled.counts == {"loaded": 5, "unloaded": 4}
 
 
 def test_a_tuned_plan_keeps_its_code_and_the_others_end(tuning, compiled, rng):

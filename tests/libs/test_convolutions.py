@@ -294,12 +294,26 @@ def test_templates_are_dropped_and_learned_again(standin, rng, setting):
     setting(CYRT_TEMPLATE_CACHE_SIZE="2")
     template.forget()
     x, w, a, b = arrays(rng, "float32", (2, 6, 6, 4), (8, 3, 3, 4))
+    with cyrt.Stream() as stream, cyrt.CommandEncoder(stream, graphs=False):
+        for _ in range(3):
+            for padding in (0, 1, 2):
+                found = nn.conv2d(a, b, padding=padding)
+                compare(found, convolve(x, w, padding=padding), "float32")
+                library_conv.decide(0, True, 1)  # no plan holds the template
+    assert template.count_templates() == 2
+    assert standin.asked == 9
+
+
+def test_plans_hold_their_templates(standin, rng, setting):
+    setting(CYRT_TEMPLATE_CACHE_SIZE="2")
+    template.forget()
+    x, w, a, b = arrays(rng, "float32", (2, 6, 6, 4), (8, 3, 3, 4))
     for _ in range(3):
         for padding in (0, 1, 2):
             found = nn.conv2d(a, b, padding=padding)
             compare(found, convolve(x, w, padding=padding), "float32")
-    assert template.count_templates() == 2
-    assert standin.asked == 9
+    assert template.count_templates() == 3
+    assert standin.asked == 3
 
 
 def test_two_threads(standin, rng):

@@ -1,0 +1,6 @@
+from collections.abc import Iterable
+
+def set_multipliers(equal: bool = False) -> None: ...
+def plan_of(
+    words: Iterable[int], number: int | None = None, held: object = None
+) -> int | None: ...
