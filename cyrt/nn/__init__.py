@@ -7,6 +7,7 @@ take the result in the input's place, and ``rope_vjp`` needs no input.
 
 from cyrt.nn.activations import *
 from cyrt.nn.attention import attention, attention_vjp
+from cyrt.nn.channel_norm import *
 from cyrt.nn.conv import (
     conv1d,
     conv2d,
@@ -18,9 +19,13 @@ from cyrt.nn.conv import (
     conv_transpose3d,
     conv_weight_vjp,
 )
+from cyrt.nn.dropout import dropout, dropout_vjp
+from cyrt.nn.embedding import *
 from cyrt.nn.gated import swiglu_vjp
 from cyrt.nn.gradients import log_softmax_vjp, logsumexp_vjp
+from cyrt.nn.interpolate import interpolate, interpolate_vjp
 from cyrt.nn.linear import linear, linear_vjp
+from cyrt.nn.losses import *
 from cyrt.nn.norm import layer_norm, layer_norm_vjp, rms_norm, rms_norm_vjp
 from cyrt.nn.pool import avg_pool, avg_pool_vjp, max_pool, max_pool_vjp
 from cyrt.nn.rope import rope, rope_vjp
@@ -33,6 +38,10 @@ __all__ = [
     "attention_vjp",
     "avg_pool",
     "avg_pool_vjp",
+    "batch_norm",
+    "batch_norm_vjp",
+    "binary_cross_entropy",
+    "binary_cross_entropy_vjp",
     "conv1d",
     "conv2d",
     "conv3d",
@@ -44,12 +53,34 @@ __all__ = [
     "conv_weight_vjp",
     "cross_entropy",
     "cross_entropy_vjp",
+    "dropout",
+    "dropout_vjp",
+    "elu",
+    "elu_vjp",
+    "embedding",
+    "embedding_vjp",
     "gelu",
     "gelu_tanh",
     "gelu_tanh_vjp",
     "gelu_vjp",
+    "glu",
+    "glu_vjp",
+    "group_norm",
+    "group_norm_vjp",
+    "hardswish",
+    "hardswish_vjp",
+    "huber_loss",
+    "huber_loss_vjp",
+    "instance_norm",
+    "instance_norm_vjp",
+    "interpolate",
+    "interpolate_vjp",
+    "l1_loss",
+    "l1_loss_vjp",
     "layer_norm",
     "layer_norm_vjp",
+    "leaky_relu",
+    "leaky_relu_vjp",
     "linear",
     "linear_vjp",
     "log_softmax",
@@ -58,12 +89,17 @@ __all__ = [
     "logsumexp_vjp",
     "max_pool",
     "max_pool_vjp",
+    "mse_loss",
+    "mse_loss_vjp",
+    "one_hot",
     "relu",
     "relu_vjp",
     "rms_norm",
     "rms_norm_vjp",
     "rope",
     "rope_vjp",
+    "selu",
+    "selu_vjp",
     "sigmoid",
     "sigmoid_vjp",
     "silu",

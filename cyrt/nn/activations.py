@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from cyrt.ndarray import Array
+from cyrt.nn.checks import check_floating, check_gradient, number_of
+from cyrt.ops.arguments import axis_of, check_array
+from cyrt.ops.copy import check_device
+from cyrt.ops.creation import empty_like
 from cyrt.ops.elementwise import Elementwise as _Elementwise
+from cyrt.ops.ternary import ternary
 
 _TEXT = """{summary}
 
@@ -71,10 +79,15 @@ silu = _activation(
     "x times its sigmoid, also called swish.",
     f"Elfwing, Uchibe and Doya, arXiv:1702.03118. {_LIMITS}",
 )
-softplus = _activation(
-    "softplus",
-    "log(1 + exp(x)), with no overflow in between.",
-    f"Dugas et al., NIPS 2000. {_LIMITS}",
+selu = _activation(
+    "selu",
+    "1.0507 times :func:`elu` with an alpha of 1.6733: scaled exponential linear units.",
+    "Klambauer et al., arXiv:1706.02515, which has more digits of the constants. NaN gives NaN.",
+)
+hardswish = _activation(
+    "hardswish",
+    "x * min(max(x + 3, 0), 6) / 6, which approximates :func:`silu`.",
+    f"Howard et al., arXiv:1905.02244. {_LIMITS}",
 )
 relu_vjp = _vjp("relu")
 gelu_vjp = _vjp("gelu")
@@ -82,7 +95,8 @@ gelu_tanh_vjp = _vjp("gelu_tanh")
 silu_vjp = _vjp("silu")
 sigmoid_vjp = _vjp("sigmoid")
 tanh_vjp = _vjp("tanh")
-softplus_vjp = _vjp("softplus")
+selu_vjp = _vjp("selu")
+hardswish_vjp = _vjp("hardswish")
 swiglu = _Elementwise(
     "swiglu",
     ("gate", "up"),
@@ -94,3 +108,362 @@ swiglu = _Elementwise(
     ),
     "cyrt.nn",
 )
+
+# -- with a parameter ------------------------------------------------------------------------------
+
+_softplus = _activation("softplus", "", "")
+_softplus_vjp = _vjp("softplus")
+_leaky_relu = _Elementwise("leaky_relu", ("x", "negative_slope"), "", "cyrt.nn")
+_elu = _Elementwise("elu", ("x", "alpha"), "", "cyrt.nn")
+_softplus_of_beta = _Elementwise("softplus_of_beta", ("x", "beta"), "", "cyrt.nn")
+_glu = _Elementwise("glu", ("x", "gate"), "", "cyrt.nn")
+
+
+def leaky_relu(x: Array, negative_slope: float = 0.01, *, out: Array | None = None) -> Array:
+    """x where it is positive, and x times a slope where it is not.
+
+    Parameters
+    ----------
+    x : Array
+        An array of a real floating-point type; bool and integers are computed in float32.
+    negative_slope : float
+        The slope; it is rounded to x's type.
+    out : Array, optional
+        The array that receives the result, which is cast to its type within its kind; may be x.
+
+    Returns
+    -------
+    Array
+        An array of x's shape and type.
+
+    Raises
+    ------
+    TypeError
+        x is no Array of a real type, or the slope is no number.
+    ValueError
+        The slope is not finite, or `out` has another shape.
+
+    Notes
+    -----
+    Maas, Hannun and Ng, ICML 2013 workshop. It is PyTorch's ``torch.nn.functional.leaky_relu``.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.nn.leaky_relu(cyrt.asarray([-2.0, 3.0]), 0.5)
+    Array([-1.,  3.], dtype=float32)
+    """
+    check_array(x, "leaky_relu: x")
+    slope = number_of(negative_slope, "leaky_relu", "negative_slope")
+    return _leaky_relu(x, slope, out=out)
+
+
+def leaky_relu_vjp(
+    g: Array, x: Array, negative_slope: float = 0.01, *, out: Array | None = None
+) -> Array:
+    """Compute the gradient of :func:`leaky_relu`'s input from that of its result.
+
+    Parameters
+    ----------
+    g : Array
+        The gradient of the result; it broadcasts with x.
+    x : Array
+    negative_slope : float
+    out : Array, optional
+
+    Returns
+    -------
+    Array
+        The gradient of x: g where x is positive, and g times the slope where it is not.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.nn.leaky_relu_vjp(cyrt.ones(2), cyrt.asarray([-2.0, 3.0]), 0.5)
+    Array([0.5, 1. ], dtype=float32)
+    """
+    return _slope("leaky_relu_vjp", g, x, negative_slope, "negative_slope", out)
+
+
+def elu(x: Array, alpha: float = 1.0, *, out: Array | None = None) -> Array:
+    """x where it is positive, and alpha (exp(x) - 1) where it is not: exponential linear units.
+
+    Parameters
+    ----------
+    x : Array
+        An array of a real floating-point type; bool and integers are computed in float32.
+    alpha : float
+        It is rounded to x's type.
+    out : Array, optional
+        The array that receives the result, which is cast to its type within its kind; may be x.
+
+    Returns
+    -------
+    Array
+        An array of x's shape and type.
+
+    Raises
+    ------
+    TypeError
+        x is no Array of a real type, or alpha is no number.
+    ValueError
+        alpha is not finite, or `out` has another shape.
+
+    Notes
+    -----
+    Clevert, Unterthiner and Hochreiter, arXiv:1511.07289.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.nn.elu(cyrt.asarray([-cyrt.inf, 3.0]), alpha=0.5)
+    Array([-0.5,  3. ], dtype=float32)
+    """
+    check_array(x, "elu: x")
+    return _elu(x, number_of(alpha, "elu", "alpha"), out=out)
+
+
+def elu_vjp(g: Array, x: Array, alpha: float = 1.0, *, out: Array | None = None) -> Array:
+    """Compute the gradient of :func:`elu`'s input from that of its result.
+
+    Parameters
+    ----------
+    g : Array
+        The gradient of the result; it broadcasts with x.
+    x : Array
+    alpha : float
+    out : Array, optional
+
+    Returns
+    -------
+    Array
+        The gradient of x: g where x is positive, and g alpha exp(x) where it is not.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.nn.elu_vjp(cyrt.ones(2), cyrt.asarray([0.0, 3.0]), 0.5)
+    Array([0.5, 1. ], dtype=float32)
+    """
+    return _slope("elu_vjp", g, x, alpha, "alpha", out)
+
+
+def softplus(
+    x: Any,
+    /,
+    out: Array | None = None,
+    *,
+    beta: float = 1.0,
+    where: Array | bool | None = None,
+    dtype: Any = None,
+) -> Array:
+    """log(1 + exp(beta x)) / beta, with no overflow in between.
+
+    Parameters
+    ----------
+    x : Array
+        An array of a real floating-point type; bool and integers are computed in float32. The
+        result for a number is a NumPy number.
+    out : Array, optional
+        The array that receives the result, which is cast to its type within its kind; may be x.
+    beta : float
+        A positive number; it is rounded to x's type.
+    where : Array or bool, optional
+        bool: which elements of `out` receive the result. The others keep their values. Default:
+        all.
+    dtype : DType, optional
+        Type of the result, to which x is cast first, within its kind.
+
+    Returns
+    -------
+    Array
+        An array of x's shape and type.
+
+    Raises
+    ------
+    TypeError
+        x has an unsupported type or is a NumPy array, or beta is no number.
+    ValueError
+        beta is not positive and finite, the shapes do not broadcast, or `out` has another shape.
+
+    Notes
+    -----
+    Dugas et al., NIPS 2000; beta is that of PyTorch's ``torch.nn.functional.softplus``, which needs
+    a threshold beside it. At infinities the result is the limit; NaN gives NaN.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.nn.softplus(cyrt.asarray([0.0, 100.0]), beta=2)
+    Array([  0.3465736, 100.       ], dtype=float32)
+    """
+    if beta == 1 and beta is not True:
+        return _softplus(x, out=out, where=where, dtype=dtype)
+    beta = _positive("softplus", beta)
+    return _softplus_of_beta(x, beta, out=out, where=where, dtype=dtype)
+
+
+def softplus_vjp(
+    g: Any,
+    x: Any,
+    /,
+    out: Array | None = None,
+    *,
+    beta: float = 1.0,
+    where: Array | bool | None = None,
+    dtype: Any = None,
+) -> Array:
+    """Compute the gradient of :func:`softplus`'s input from that of its result.
+
+    Parameters
+    ----------
+    g : Array
+        The gradient of the result; it broadcasts with x.
+    x : Array
+    out : Array, optional
+    beta : float
+    where, dtype
+        As for :func:`softplus`; with a beta that is not 1 they are refused.
+
+    Returns
+    -------
+    Array
+        The gradient of x: g times the sigmoid of beta x.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.nn.softplus_vjp(cyrt.ones(1), cyrt.zeros(1), beta=2)
+    Array([0.5], dtype=float32)
+    """
+    if beta == 1 and beta is not True:
+        return _softplus_vjp(g, x, out=out, where=where, dtype=dtype)
+    for argument, value in (("where", where), ("dtype", dtype)):
+        if value is not None:
+            raise TypeError(f"softplus_vjp: {argument}: expected none beside beta={beta!r}")
+    beta = _positive("softplus_vjp", beta)
+    return _slope("softplus_of_beta_vjp", g, x, beta, "beta", out)
+
+
+def glu(x: Array, axis: int = -1) -> Array:
+    """Multiply the first half of an axis by the sigmoid of the second: gated linear units.
+
+    Parameters
+    ----------
+    x : Array
+        float16, bfloat16, float32 or float64.
+    axis : int
+        An axis of even size.
+
+    Returns
+    -------
+    Array
+        An array of x's type, and of its shape with half the size along the axis.
+
+    Raises
+    ------
+    TypeError
+        x is no array of those types.
+    ValueError
+        The axis has an odd size.
+    numpy.exceptions.AxisError
+        x has no such axis.
+
+    Notes
+    -----
+    Dauphin et al., arXiv:1612.08083. It is PyTorch's ``torch.nn.functional.glu``.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.nn.glu(cyrt.asarray([2.0, 4.0, 0.0, cyrt.inf]))
+    Array([1., 4.], dtype=float32)
+    """
+    return _glu(*_halves("glu", x, axis))
+
+
+def glu_vjp(g: Array, x: Array, axis: int = -1) -> Array:
+    """Compute the gradient of :func:`glu`'s input from that of its result.
+
+    Parameters
+    ----------
+    g : Array
+        The gradient of the result, of its shape and x's type.
+    x : Array
+    axis : int
+
+    Returns
+    -------
+    Array
+        An array of x's shape and type.
+
+    Raises
+    ------
+    TypeError, ValueError, numpy.exceptions.AxisError
+        As by :func:`glu`; or g has another type or shape.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.nn.glu_vjp(cyrt.ones(1), cyrt.asarray([4.0, 0.0]))
+    Array([0.5, 1. ], dtype=float32)
+    """
+    half, gate = _halves("glu_vjp", x, axis)
+    check_gradient("glu_vjp", g, half.shape, x, "x")
+    result = empty_like(x)
+    of_half, of_gate = _halves("glu_vjp", result, axis)
+    _glu(g, gate, out=of_half)
+    ternary("glu_gate_vjp", g, half, gate, of_gate)
+    return result
+
+
+def _slope(name: str, g: Array, x: Array, number: float, argument: str, out: Any) -> Array:
+    """Multiply a gradient by the slope at x of a function with a parameter."""
+    public = name.replace("_of_beta", "")
+    check_array(g, f"{public}: g")
+    check_array(x, f"{public}: x")
+    check_device(g, x, public, "g")
+    return ternary(name, g, x, number_of(number, public, argument), out)
+
+
+def _positive(name: str, beta: float) -> float:
+    if not (number := number_of(beta, name, "beta")) > 0:
+        raise ValueError(f"{name}: beta: expected a number above 0, got {beta}")
+    return number
+
+
+def _halves(name: str, x: Array, axis: int) -> tuple[Array, Array]:
+    check_floating(name, "x", x)
+    along = axis_of(axis, x.ndim)
+    size = x.shape[along]
+    if size % 2:
+        raise ValueError(f"{name}: x: expected an even size along axis {axis}, got shape {x.shape}")
+    before = (slice(None),) * along
+    return x[(*before, slice(size // 2))], x[(*before, slice(size // 2, None))]
+
+
+__all__ = [
+    "elu",
+    "elu_vjp",
+    "gelu",
+    "gelu_tanh",
+    "gelu_tanh_vjp",
+    "gelu_vjp",
+    "glu",
+    "glu_vjp",
+    "hardswish",
+    "hardswish_vjp",
+    "leaky_relu",
+    "leaky_relu_vjp",
+    "relu",
+    "relu_vjp",
+    "selu",
+    "selu_vjp",
+    "sigmoid_vjp",
+    "silu",
+    "silu_vjp",
+    "softplus",
+    "softplus_vjp",
+    "swiglu",
+    "tanh_vjp",
+]

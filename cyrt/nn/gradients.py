@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from cyrt.ndarray import Array
+from cyrt.nn.checks import check_floating, check_gradient, wide_type
 from cyrt.nn.softmax import softmax
-from cyrt.ops.arguments import axes_of, axis_of, check_array, check_flags
-from cyrt.ops.copy import check_device
+from cyrt.ops.arguments import axes_of, axis_of, check_flags
 from cyrt.ops.functions import exp
 from cyrt.ops.reduce import sum as _sum
 from cyrt.ops.shapes import permute_dims, reshape
@@ -43,12 +43,12 @@ def log_softmax_vjp(g: Array, y: Array, axis: int = -1) -> Array:
     Array([ 0.5, -0.5], dtype=float32)
     """
     name = "log_softmax_vjp"
-    _check_floating(name, "y", y)
+    check_floating(name, "y", y)
     if y.ndim == 0:
         raise ValueError(f"{name}: y: expected at least one dimension, got shape ()")
     along = axis_of(axis, y.ndim)
-    _check_gradient(name, g, y.shape, y, "y")
-    wide = "float64" if y.dtype.name == "float64" else "float32"
+    check_gradient(name, g, y.shape, y, "y")
+    wide = wide_type(y)
     slope = g.astype(wide)
     found = slope - exp(y.astype(wide)) * _sum(slope, axis=along, keepdims=True)
     return found.astype(y.dtype)
@@ -87,13 +87,13 @@ def logsumexp_vjp(
     Array([1., 1., 1.], dtype=float32)
     """
     name = "logsumexp_vjp"
-    _check_floating(name, "x", x)
+    check_floating(name, "x", x)
     check_flags(name, keepdims=keepdims)
     axes = axes_of(axis, x.ndim)
     kept = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
     others = [i for i in range(x.ndim) if i not in axes]
     shape = kept if keepdims else tuple(x.shape[i] for i in others)
-    _check_gradient(name, g, shape, x, "x")
+    check_gradient(name, g, shape, x, "x")
     # The axes in one, which is the last.
     order = [*others, *axes]
     rows = permute_dims(x, order)
@@ -101,24 +101,6 @@ def logsumexp_vjp(
     weights = softmax(reshape(rows, (*(x.shape[i] for i in others), count)))
     back = sorted(range(x.ndim), key=order.__getitem__)
     return permute_dims(reshape(weights, rows.shape), back) * reshape(g, kept)
-
-
-def _check_floating(name: str, argument: str, x: Array) -> None:
-    check_array(x, f"{name}: {argument}")
-    if x.dtype.kind != "f":
-        raise TypeError(f"{name}: {argument}: expected a real floating-point type, got {x.dtype}")
-
-
-def _check_gradient(
-    name: str, g: Array, shape: tuple[int, ...], like: Array, argument: str
-) -> None:
-    """Check the gradient of a result of that shape, and of the type of an argument."""
-    check_array(g, f"{name}: g")
-    if g.dtype != like.dtype:
-        raise TypeError(f"{name}: g: expected {like.dtype}, the type of {argument}, got {g.dtype}")
-    if g.shape != shape:
-        raise ValueError(f"{name}: g: expected shape {shape}, that of the result, got {g.shape}")
-    check_device(g, like, name, "g")
 
 
 __all__ = ["log_softmax_vjp", "logsumexp_vjp"]

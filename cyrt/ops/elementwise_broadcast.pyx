@@ -25,7 +25,10 @@ cdef enum:
 
 cdef signed char[MAX_OPS][NUM_DTYPES] outputs
 # The names of operands where they are not x1 and x2; those of gradients are g and x.
-cdef dict OPERANDS = {"where": ("condition", "x1", "x2"), "swiglu": ("gate", "up")}
+cdef dict OPERANDS = {
+    "where": ("condition", "x1", "x2"), "swiglu": ("gate", "up"),
+    "multiply_add": ("x1", "x2", "x3"), "scale_centered": ("x", "mean", "scale"),
+}
 cdef int num_ops = len(catalogue.OPS)
 
 

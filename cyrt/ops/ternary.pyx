@@ -1,4 +1,4 @@
-"""Operations of three operands: selection by a condition, and bounds."""
+"""Operations of three operands: selection by a condition, bounds, and those of the catalogue."""
 
 from cpython.bool cimport PyBool_Check
 from cpython.long cimport PyLong_Check
@@ -17,7 +17,7 @@ from cyrt.ops.elementwise cimport (
 )
 from cyrt.ops.elementwise_broadcast cimport record_broadcast
 from cyrt.ops.promotion cimport (
-    code_of_number, is_number, kinds, promote, promote_number, python_number,
+    FLOAT32, code_of_number, is_number, kinds, promote, promote_number, python_number,
 )
 from cyrt.ops.search import nonzero
 
@@ -191,3 +191,35 @@ def clip(x, /, min=None, max=None, out=None, *, a_min=None, a_max=None):
         operands[1 + i] = <PyObject*>each
     types[0] = types[1] = types[2] = code
     return record_broadcast(op, code, code, 1 + len(bounds), operands, types, out)
+
+
+def ternary(str name not None, x1, x2, x3, Array out=None):
+    """Apply an operation of the catalogue to three operands, which broadcast and promote as those
+    of two do; bool and integers are computed in float32.
+
+    Parameters
+    ----------
+    name : str
+        The operation's name.
+    x1, x2, x3 : Array or number
+        At least one of them is an Array.
+    out : Array, optional
+        The array that receives the result.
+
+    Returns
+    -------
+    Array
+    """
+    cdef PyObject** operands = [<PyObject*>x1, <PyObject*>x2, <PyObject*>x3]
+    cdef int op = op_code(name), code = -1
+    for each in (x1, x2, x3):
+        if isinstance(each, Array):
+            code = (<Array>each).code if code < 0 else promote(code, (<Array>each).code)
+    for each in (x1, x2, x3):
+        if not isinstance(each, Array):
+            code = promote_number(code, python_number(each))
+    if kinds[code] in b"biu":
+        code = FLOAT32
+    if result_code(op, code) < 0:
+        refuse_type(op, code)
+    return record_broadcast(op, code, code, 3, operands, [code, code, code], out)

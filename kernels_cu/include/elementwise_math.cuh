@@ -56,6 +56,38 @@ __device__ __noinline__ double pow(double a, double b) {
     return abs(power) > 1e-200 && abs(power) <= Limits<double>::largest ? power + rest : power;
 }
 
+// Activation functions with a parameter, and those that few programs use; `_slope` is the derivative.
+template <class T> __device__ inline if_real<T> leaky_relu(T a, T slope) {
+    return a > T(0) ? a : a * slope;
+}
+template <class T> __device__ inline if_real<T> leaky_relu_slope(T a, T slope) {
+    return a > T(0) ? T(1) : slope;
+}
+template <class T> __device__ inline if_real<T> elu(T a, T alpha) {
+    return a > T(0) ? a : alpha * expm1(a);
+}
+template <class T> __device__ inline if_real<T> elu_slope(T a, T alpha) {
+    return a > T(0) ? T(1) : alpha * exp(a);
+}
+// These constants keep a mean of 0 and a variance of 1 (Klambauer et al., arXiv:1706.02515).
+constexpr double SELU_ALPHA = 1.6732632423543772848, SELU_SCALE = 1.0507009873554804934;
+template <class T> __device__ inline if_real<T> selu(T a) {
+    return T(SELU_SCALE) * elu(a, T(SELU_ALPHA));
+}
+template <class T> __device__ inline if_real<T> selu_slope(T a) {
+    return T(SELU_SCALE) * elu_slope(a, T(SELU_ALPHA));
+}
+template <class T> __device__ inline if_real<T> hardswish(T a) {
+    return a <= T(-3) ? T(0) : a >= T(3) ? a : a * (a + T(3)) / T(6);
+}
+template <class T> __device__ inline if_real<T> hardswish_slope(T a) {
+    return a <= T(-3) ? T(0) : a >= T(3) ? T(1) : a / T(3) + T(0.5);
+}
+// log(1 + exp(beta a)) / beta of a positive beta; beta a, which may overflow, is not computed.
+template <class T> __device__ inline if_real<T> softplus_of_beta(T a, T beta) {
+    return maximum(a, T(0)) + log1p(exp(-abs(a) * beta)) / beta;
+}
+
 template <class T> __device__ __noinline__ if_real<T> logaddexp(T a, T b) {
     if (a == b) return a + T(LN_2);  // infinities too
     T larger = a > b ? a : b, difference = -abs(a - b);

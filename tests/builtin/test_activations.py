@@ -41,7 +41,20 @@ def limited(function, low, high=None):
 silu = limited(lambda x: x * sigmoid(x), 0)
 gelu = limited(lambda x: 0.5 * x * erfc(-x / math.sqrt(2)), 0)
 gelu_tanh = limited(lambda x: x * sigmoid(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)), 0)
+SELU_SCALE, SELU_ALPHA = 1.0507009873554804934193349852946, 1.6732632423543772848170429916717
+
+
+def elu(x, alpha):
+    return np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0)))
+
+
+def elu_slope(x, alpha):
+    return np.where(x > 0, 1, alpha * np.exp(np.minimum(x, 0)))
+
+
 SLOPES = {
+    "selu": lambda x: SELU_SCALE * elu_slope(x, SELU_ALPHA),
+    "hardswish": lambda x: np.where(x <= -3, 0, np.where(x >= 3, 1, (2 * x + 3) / 6)),
     "relu": lambda x: (x > 0).astype(np.float64),
     "silu": limited(lambda x: sigmoid(x) * (1 + x * sigmoid(-x)), 0, 1),
     "gelu": limited(
@@ -72,11 +85,21 @@ FUNCTIONS = {
     "softplus": softplus,
     "sigmoid": sigmoid,
     "tanh": np.tanh,
+    "selu": lambda x: SELU_SCALE * elu(x, SELU_ALPHA),
+    "hardswish": limited(lambda x: x * np.clip(x + 3, 0, 6) / 6, 0),
 }
 REFERENCE = {
     **FUNCTIONS,
     **{f"{name}_vjp": lambda g, x, name=name: SLOPES[name](x) * g for name in SLOPES},
     "swiglu": lambda gate, up: silu(gate) * up,
+    "glu": lambda x, gate: x * sigmoid(gate),
+    "glu_gate_vjp": lambda g, x, gate: g * x * sigmoid(gate) * sigmoid(-gate),
+    "leaky_relu": lambda x, slope: np.where(x > 0, x, x * slope),
+    "leaky_relu_vjp": lambda g, x, slope: g * np.where(x > 0, 1, slope),
+    "elu": elu,
+    "elu_vjp": lambda g, x, alpha: g * elu_slope(x, alpha),
+    "softplus_of_beta": lambda x, beta: softplus(x * beta) / beta,
+    "softplus_of_beta_vjp": lambda g, x, beta: g * sigmoid(x * beta),
 }
 
 
@@ -88,6 +111,8 @@ def inputs(row, rng):
         x[: len(special)] = special
         found.append(x.astype(dtype(row.dtype).numpy))
     found[input_of(row)][100:103] = [np.inf, -np.inf, np.nan]
+    if "of_beta" in row.op:
+        found[-1] = np.maximum(np.abs(found[-1]), 1e-2).astype(found[-1].dtype)
     return found
 
 

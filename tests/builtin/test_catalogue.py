@@ -102,6 +102,9 @@ REFERENCE = {
     "where": np.where,
     "copy": np.copy,
     "clip": np.clip,
+    # One rounding: the sum may cancel.
+    "multiply_add": lambda a, b, c: a.astype(np.longdouble) * b + c,
+    "scale_centered": lambda a, b, c: (a - b) * c,
 }
 
 # In units of the type's epsilon: what CUDA's functions allow, and a rounding of the reference.

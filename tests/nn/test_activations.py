@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import pickle
 
 import numpy as np
 import pytest
+from differences import check_gradient
 from explaining import explain
-from rows_of_numbers import assert_close, exact, numbers
+from rows_of_numbers import TYPES, assert_close, exact, launches, numbers
 
 import cyrt
 from cyrt import nn
 
-SLOPED = ["relu", "gelu", "gelu_tanh", "silu", "sigmoid", "tanh", "softplus"]
+SLOPED = ["relu", "gelu", "gelu_tanh", "silu", "sigmoid", "tanh", "softplus", "selu", "hardswish"]
+# Functions with a parameter, its name, and their results by NumPy.
+PARAMETERS = {
+    "leaky_relu": ("negative_slope", lambda x, a: np.where(x > 0, x, a * x)),
+    "elu": ("alpha", lambda x, a: np.where(x > 0, x, a * np.expm1(np.minimum(x, 0)))),
+    "softplus": ("beta", lambda x, a: np.logaddexp(0, a * x) / a),
+}
 
 
 @pytest.mark.parametrize("name", SLOPED)
@@ -24,6 +33,74 @@ def test_gradients_are_derivatives(name, rng):
     high, low = (exact(function(cyrt.asarray(x + d))) for d in (step, -step))
     found = vjp(cyrt.asarray(g), cyrt.asarray(x))
     np.testing.assert_allclose(found.numpy(), g * (high - low) / (2 * step), rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("function", PARAMETERS)
+def test_parameters(function, name, rng):
+    parameter, wanted = PARAMETERS[function]
+    x = numbers(rng, name, 7, 40) * 3
+    x = x.astype(cyrt.dtype(name).numpy)
+    for value in (0.25, 1, np.float32(2.5), 1.75):
+        forward = functools.partial(getattr(nn, function), **{parameter: value})
+        assert_close(forward(cyrt.asarray(x)), wanted(exact(x), value), name, 4)
+        turned = forward(cyrt.asarray(x.T.copy()).T)
+        assert_close(turned, wanted(exact(x), value), name, 4)
+        out = cyrt.zeros(x.shape, dtype="float64")
+        assert forward(cyrt.asarray(x), out=out) is out
+        assert_close(out.astype(name), wanted(exact(x), value), name, 4)
+    default = inspect.signature(getattr(nn, function)).parameters[parameter].default
+    found = getattr(nn, function)(cyrt.asarray(x))
+    assert_close(found, wanted(exact(x), default), name, 4)
+    assert getattr(nn, function)(cyrt.zeros((0, 3), dtype=name)).shape == (0, 3)
+
+
+@pytest.mark.parametrize("function", PARAMETERS)
+@pytest.mark.parametrize("value", [0.25, 1, 2.5])
+def test_gradients_with_parameters_are_derivatives(function, value, rng):
+    given = {PARAMETERS[function][0]: value}
+    x = rng.normal(size=(9, 8)) * 3
+    x = np.where(np.abs(x) < 1e-3, 1.0, x)
+    forward, vjp = getattr(nn, function), getattr(nn, f"{function}_vjp")
+    check_gradient(lambda x: forward(x, **given), lambda g, x: vjp(g, x, **given), x, rng, rel=1e-5)
+    g, a = (cyrt.asarray(rng.normal(size=12).astype(np.float32)) for _ in range(2))
+    out = cyrt.zeros(12)
+    assert vjp(g, a, out=out, **given) is out
+    np.testing.assert_array_equal(out.numpy(), vjp(g, a, **given).numpy())
+    half = vjp(g.astype("bfloat16"), a.astype("bfloat16"), **given)
+    assert half.dtype == cyrt.bfloat16
+    np.testing.assert_allclose(exact(half), out.numpy(), rtol=3e-2, atol=3e-2)
+
+
+def test_one_launch_with_a_parameter(batched):
+    x = cyrt.ones((4, 100))
+    for function, (parameter, _) in PARAMETERS.items():
+        given = {parameter: 0.5}
+        assert len(launches(lambda: getattr(nn, function)(x, **given))) == 1  # noqa: B023
+        vjp = getattr(nn, f"{function}_vjp")
+        assert len(launches(lambda: vjp(x, x, **given))) == 1  # noqa: B023
+    assert len(launches(lambda: nn.glu(x))) == 1
+    assert len(launches(lambda: nn.glu_vjp(x[:, :50], x))) == 2
+
+
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_glu(name, axis, rng):
+    x = numbers(rng, name, 6, 4, 10)
+    half, gate = np.split(exact(x), 2, axis)
+    sigmoid = 1 / (1 + np.exp(-gate))
+    assert_close(nn.glu(cyrt.asarray(x), axis), half * sigmoid, name, 4)
+    g = numbers(rng, name, *half.shape)
+    found = nn.glu_vjp(cyrt.asarray(g), cyrt.asarray(x), axis)
+    wanted = np.concatenate([exact(g) * sigmoid, exact(g) * half * sigmoid * (1 - sigmoid)], axis)
+    assert_close(found, wanted, name, 4)
+    turned = cyrt.asarray(np.ascontiguousarray(x.T)).T
+    assert_close(nn.glu_vjp(cyrt.asarray(g), turned, axis), wanted, name, 4)
+
+
+def test_glu_of_float64(rng):
+    check_gradient(nn.glu, nn.glu_vjp, rng.normal(size=(3, 8)), rng)
+    assert nn.glu(cyrt.zeros((3, 0))).shape == (3, 0)
 
 
 def test_swiglu(rng):
@@ -139,7 +216,7 @@ def test_views_and_halves_of_an_array(rng):
 
 def test_limits():
     x = cyrt.asarray([np.inf, -np.inf, np.nan, 1e30, -1e30])
-    for name in "relu", "gelu", "gelu_tanh", "silu", "softplus":
+    for name in "relu", "gelu", "gelu_tanh", "silu", "softplus", "hardswish":
         found = getattr(nn, name)(x).numpy()
         np.testing.assert_array_equal(found, [np.inf, 0, np.nan, np.float32(1e30), 0])
         slope = getattr(nn, f"{name}_vjp")(cyrt.ones(5, dtype=cyrt.float32), x).numpy()
@@ -174,6 +251,20 @@ def test_names():
         (lambda x: nn.relu(1.0, x), TypeError, "relu: expected an Array, got only numbers"),
         (lambda x: nn.relu(np.ones(3)), TypeError, "relu: expected an Array, got numpy.ndarray"),
         (lambda x: nn.relu(x.astype(cyrt.complex64)), TypeError, "relu: not for complex64"),
+        (lambda x: nn.leaky_relu([1.0]), TypeError, "leaky_relu: x: expected an Array, got builti"),
+        (lambda x: nn.leaky_relu(x, "1"), TypeError, "negative_slope: expected a number, got str"),
+        (lambda x: nn.elu(x, np.inf), ValueError, "elu: alpha: expected a finite number, got inf"),
+        (lambda x: nn.elu(x.astype(cyrt.complex64)), TypeError, "elu: not for complex64"),
+        (lambda x: nn.elu_vjp(x[:2], x), ValueError, "do not broadcast"),
+        (lambda x: nn.softplus(x, beta=0), ValueError, "softplus: beta: expected a number above 0"),
+        (lambda x: nn.softplus(x, beta=True), TypeError, "beta: expected a number, got bool"),
+        (lambda x: nn.softplus_vjp(x, x, beta=2, dtype="float64"), TypeError, "dtype: expected no"),
+        (
+            lambda x: nn.glu(x),
+            ValueError,
+            r"glu: x: expected an even size along axis -1, got shape",
+        ),
+        (lambda x: nn.glu(x.astype("int32")), TypeError, "glu: x: expected a real floating-point"),
         (lambda x: nn.relu_vjp(x), TypeError, r"relu_vjp\(g, x, /"),
         (lambda x: nn.relu_vjp(x[:2], x), ValueError, "do not broadcast"),
         (lambda x: nn.swiglu(x, x[:2]), ValueError, "do not broadcast"),

@@ -38,7 +38,34 @@ def calls():
     """The arguments of a call of each function that has more than operands."""
     x, w, q, k = ones(3, 8), ones(8), ones(2, 4, 3, 8), ones(2, 2, 3, 8)
     targets = cyrt.zeros(3, dtype="int32")
+    key, image = cyrt.random.key(1), ones(2, 3, 3, 8)
+    running = {"running_mean": w, "running_var": w}
+    small, large = {"x": image, "size": 2}, {"x": image, "scale_factor": 2, "mode": "bilinear"}
+    losses = {f"{name}_loss": {"x": x, "targets": x} for name in ("mse", "l1", "huber")} | {
+        "binary_cross_entropy": {"x": 0.5 * x, "targets": x}
+    }
     return {
+        **losses,
+        **{f"{name}_vjp": {"g": ones(), **call} for name, call in losses.items()},
+        "leaky_relu": {"x": x},
+        "leaky_relu_vjp": {"g": x, "x": x},
+        "elu": {"x": x},
+        "elu_vjp": {"g": x, "x": x},
+        "glu": {"x": x},
+        "glu_vjp": {"g": ones(3, 4), "x": x},
+        "dropout": {"x": x, "key": key},
+        "dropout_vjp": {"g": x, "x": x, "key": key},
+        "embedding": {"x": targets, "weight": x},
+        "embedding_vjp": {"g": x, "x": targets, "weight": x},
+        "one_hot": {"x": targets, "num_classes": 5},
+        "batch_norm": {"x": x, **running, "weight": w, "bias": w},
+        "batch_norm_vjp": {"g": x, "x": x, **running, "weight": w, "bias": w},
+        "group_norm": {"x": x, "num_groups": 2, "weight": w, "bias": w},
+        "group_norm_vjp": {"g": x, "x": x, "num_groups": 2, "weight": w, "bias": w},
+        "instance_norm": {"x": x, "weight": w, "bias": w},
+        "instance_norm_vjp": {"g": x, "x": x, "weight": w, "bias": w},
+        "interpolate": small,
+        "interpolate_vjp": {"g": ones(2, 6, 6, 8), **large},
         "layer_norm": {"x": x, "weight": w, "bias": w},
         "layer_norm_vjp": {"g": x, "x": x, "weight": w, "bias": w},
         "rms_norm": {"x": x, "weight": w},
@@ -66,12 +93,13 @@ def calls():
     }
 
 
-BOOLS = ("donate", "flip", "precise", "traditional")
+BOOLS = ("donate", "flip", "precise", "traditional", "training", "with_logits")
 INTS = (
     *("axis", "dims", "offset", "stride", "padding", "dilation"),
     *("input_dilation", "output_padding", "groups", "kernel_size", "position"),
+    *("num_groups", "num_classes"),
 )
-NUMBERS = ("eps", "base", "scale")
+NUMBERS = ("eps", "base", "scale", "p", "momentum", "delta", "alpha", "negative_slope")
 OPERANDS = {
     name: [each for each, value in arguments.items() if isinstance(value, cyrt.Array)]
     for name, arguments in calls().items()
@@ -88,9 +116,12 @@ def arguments_of(kind):
 
 
 def test_every_function_is_called():
-    """But for those of cyrt.ops."""
+    """But for those of cyrt.ops, and softplus, which takes what they take."""
     elementwise = {each for each in nn.__all__ if isinstance(getattr(nn, each), Elementwise)}
-    assert set(nn.__all__) - set(calls()) == {*elementwise, "logsumexp"}
+    assert set(nn.__all__) - set(calls()) == {
+        *elementwise,
+        *("logsumexp", "softplus", "softplus_vjp"),
+    }
 
 
 @pytest.mark.parametrize("name", [each for each in nn.__all__ if each.endswith("_vjp")])

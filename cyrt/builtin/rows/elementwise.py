@@ -24,17 +24,29 @@ RARE = frozenset(
         "cbrt",
         "copysign",
         "cosh",
+        "elu",
+        "elu_vjp",
         "erfc",
         "erfinv",
         "expm1",
+        "glu",
+        "glu_gate_vjp",
+        "hardswish",
+        "hardswish_vjp",
         "hypot",
         "lgamma",
         "log10",
         "logaddexp",
         "log1p",
         "log2",
+        "multiply_add",
         "nextafter",
+        "scale_centered",
+        "selu",
+        "selu_vjp",
         "sinh",
+        "softplus_of_beta",
+        "softplus_of_beta_vjp",
         "tan",
     }
 )
@@ -119,17 +131,32 @@ BINARY: dict[str, dict[str, str]] = {
     "bitwise_left_shift": {"iu": "left_shift(a, b)"},
     "bitwise_right_shift": {"iu": "right_shift(a, b)"},
 }
-# Activation functions of real types: of a `_vjp`, a is the gradient of the result
-# and b the input. They are in a module of their own, so that arithmetic loads fast.
+# Activation functions of real types: of a `_vjp`, a is the gradient of the result and b the input.
+# A parameter, such as the slope of leaky_relu, is the last operand. They are in a module of their
+# own, so that arithmetic loads fast.
 ACTIVATIONS: dict[str, str] = {
-    **{name: f"{name}(a)" for name in ("relu", "gelu", "gelu_tanh", "silu", "softplus")},
+    **{
+        name: f"{name}(a)"
+        for name in ("relu", "gelu", "gelu_tanh", "silu", "softplus", "selu", "hardswish")
+    },
     "relu_vjp": "weighted(a, relu_slope(b))",
     **{
         f"{name}_vjp": f"{name}_slope(b) * a"
-        for name in ("gelu", "gelu_tanh", "silu", "sigmoid", "tanh")
+        for name in ("gelu", "gelu_tanh", "silu", "sigmoid", "tanh", "selu", "hardswish")
     },
     "softplus_vjp": "sigmoid(b) * a",
     "swiglu": "silu(a) * b",
+    "glu": "a * sigmoid(b)",
+    "glu_gate_vjp": "a * b * sigmoid_slope(c)",
+    **{name: f"{name}(a, b)" for name in ("leaky_relu", "elu", "softplus_of_beta")},
+    **{f"{name}_vjp": f"{name}_slope(b, c) * a" for name in ("leaky_relu", "elu")},
+    "softplus_of_beta_vjp": "sigmoid(b * c) * a",
+}
+# What normalisation consists of.
+TERNARY: dict[str, dict[str, str]] = {
+    "clip": {"iuf": "clip(a, b, c)"},
+    "multiply_add": {"f": "a * b + c"},
+    "scale_centered": {"f": "(a - b) * c"},
 }
 TO_BOOL = frozenset(
     {
@@ -176,7 +203,7 @@ def _elementwise(family: str, count: int, table: dict[str, dict[str, str]]) -> I
 def rows() -> Iterator[Row]:
     yield from _elementwise("unary", 1, UNARY)
     yield from _elementwise("binary", 2, BINARY)
-    yield from _elementwise("ternary", 3, {"clip": {"iuf": "clip(a, b, c)"}})
+    yield from _elementwise("ternary", 3, TERNARY)
     for op, expression in ACTIVATIONS.items():
         count = len(set(re.findall(r"\b[abc]\b", expression)))
         yield from _elementwise("activation", count, {op: {"f": expression}})

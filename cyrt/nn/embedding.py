@@ -1,0 +1,189 @@
+"""Rows of a table by their numbers, and numbers as rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cyrt import settings
+from cyrt.dtypes import DEFAULTS
+from cyrt.dtypes import dtype as _dtype
+from cyrt.ndarray import Array
+from cyrt.nn.checks import check_floating, check_gradient, wide_type
+from cyrt.ops.arange import arange
+from cyrt.ops.arguments import axis_of, check_array, int_of
+from cyrt.ops.copy import check_device
+from cyrt.ops.creation import zeros
+from cyrt.ops.functions import equal
+from cyrt.ops.gather import take
+from cyrt.ops.scatter import combine_at
+from cyrt.ops.shapes import expand_dims, reshape
+
+
+def embedding(x: Array, weight: Array) -> Array:
+    """Take rows of a table of vectors.
+
+    Parameters
+    ----------
+    x : Array
+        Numbers of rows: integers of any shape. Those below 0 count from the end.
+    weight : Array
+        The table, of shape (rows, features), of any type.
+
+    Returns
+    -------
+    Array
+        Shape (*x.shape, features), of the weight's type. Rows that do not exist are treated as by
+        :func:`cyrt.take`.
+
+    Raises
+    ------
+    TypeError
+        An argument is no Array, or x has no integers.
+    ValueError
+        The weight is not 2-dimensional, or on another device.
+
+    Notes
+    -----
+    It is PyTorch's ``torch.nn.functional.embedding``.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> weight = cyrt.asarray([[0.0, 0.0], [1.0, 2.0]])
+    >>> cyrt.nn.embedding(cyrt.asarray([1, 0, 1]), weight)
+    Array([[1., 2.],
+           [0., 0.],
+           [1., 2.]], dtype=float32)
+    """
+    _check_table("embedding", x, weight)
+    return take(weight, x, axis=0)
+
+
+def embedding_vjp(g: Array, x: Array, weight: Array) -> Array:
+    """Compute the gradient of :func:`embedding` with respect to the weight.
+
+    Parameters
+    ----------
+    g : Array
+        The gradient of the result, of its shape and the weight's type.
+    x : Array
+        Numbers of rows, as for :func:`embedding`.
+    weight : Array
+        The table, of a real floating-point type; its values are not read.
+
+    Returns
+    -------
+    Array
+        An array of the weight's shape and type: the sum of g over the places of each row, computed
+        in float32 or, of float64, in float64. Equal inputs give equal bits.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As by :func:`embedding`; or g has another type or shape.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x, weight, g = cyrt.asarray([1, 1]), cyrt.zeros((3, 1)), cyrt.ones((2, 1))
+    >>> cyrt.nn.embedding_vjp(g, x, weight)[:, 0]
+    Array([0., 2., 0.], dtype=float32)
+    """
+    name = "embedding_vjp"
+    _check_table(name, x, weight)
+    check_floating(name, "weight", weight)
+    features = weight.shape[1]
+    check_gradient(name, g, (*x.shape, features), weight, "weight")
+    wide = wide_type(weight)
+    result = zeros(weight.shape, dtype=wide, device=weight.device)
+    if x.size and weight.size:
+        rows = reshape(g.astype(wide, copy=False), (x.size, features))
+        combine_at("add", result, (reshape(x, (x.size,)),), rows)
+    return result.astype(weight.dtype, copy=False)
+
+
+def one_hot(x: Array, num_classes: int, *, axis: int = -1, dtype: Any = None) -> Array:
+    """Make of each number a vector with 1 at that place, and 0 elsewhere.
+
+    Parameters
+    ----------
+    x : Array
+        Integers of any shape.
+    num_classes : int
+        The length of the vectors.
+    axis : int
+        The vectors' axis in the result.
+    dtype : DType, optional
+        Type of the result, by default float32.
+
+    Returns
+    -------
+    Array
+        An array with one dimension more than x. The vector of a number that is no place is zeros;
+        with ``CYRT_CHECK=1`` it is refused.
+
+    Raises
+    ------
+    TypeError
+        x is no Array of integers, or the length is no int.
+    ValueError
+        The length is negative.
+    IndexError
+        A number is out of range, with ``CYRT_CHECK=1``.
+    numpy.exceptions.AxisError
+        The result has no such axis.
+
+    Notes
+    -----
+    Its arguments are those of JAX's ``jax.nn.one_hot``. PyTorch's is int64.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.nn.one_hot(cyrt.asarray([2, 0]), 3)
+    Array([[0., 0., 1.],
+           [1., 0., 0.]], dtype=float32)
+    """
+    name = "one_hot"
+    _check_integers(name, x)
+    count = int_of(num_classes, f"{name}: num_classes")
+    if count < 0:
+        raise ValueError(f"{name}: num_classes: expected 0 or more, got {count}")
+    along = axis_of(axis, x.ndim + 1)
+    kind = DEFAULTS["f"] if dtype is None else _dtype(dtype)
+    if settings.get("CYRT_CHECK"):
+        numbers = x.numpy()
+        for each in (numbers.min(), numbers.max()) if numbers.size else ():
+            if not 0 <= int(each) < count:
+                raise IndexError(f"{name}: x: {each} is out of bounds for {count} classes")
+    places = arange(count, dtype=x.dtype, device=x.device) if _fits(count, x) else None
+    if places is None:
+        x, places = x.astype("int64"), arange(count, device=x.device)
+    places = reshape(places, (count, *(1,) * (x.ndim - along)))
+    return equal(expand_dims(x, axis=along), places).astype(kind, copy=False)
+
+
+def _fits(count: int, x: Array) -> bool:
+    return count - 1 <= np.iinfo(x.dtype.numpy).max
+
+
+def _check_integers(name: str, x: Array) -> None:
+    check_array(x, f"{name}: x")
+    if x.dtype.kind not in "iu":
+        raise TypeError(f"{name}: x: expected integers, got {x.dtype}")
+
+
+def _check_table(name: str, x: Array, weight: Array) -> None:
+    _check_integers(name, x)
+    check_array(weight, f"{name}: weight")
+    if weight.ndim != 2:
+        raise ValueError(
+            f"{name}: weight: expected shape (rows, features), got {weight.shape}; the numbers of "
+            "rows come first"
+        )
+    check_device(weight, x, name, "weight")
+
+
+__all__ = ["embedding", "embedding_vjp", "one_hot"]
