@@ -8,6 +8,8 @@ from cpython.long cimport PyLong_AsUnsignedLongLong, PyLong_CheckExact
 from libc.math cimport isfinite
 from libc.string cimport memcpy
 
+from _ctypes import _SimpleCData
+
 import numpy as np
 
 from cyrt.runtime.integers cimport described
@@ -143,8 +145,8 @@ cdef int pack_complex(ParamCode code, object value, char* target) except -1:
 
 
 cdef int pack_word(unsigned int size, object value, char* target) except -1:
-    """An integer of either sign, or a NumPy scalar of exactly that size."""
-    if isinstance(value, (np.generic, np.ndarray)):
+    """An integer of either sign, or a scalar of NumPy's or ctypes' of exactly that size."""
+    if isinstance(value, (np.generic, np.ndarray, _SimpleCData)):
         return pack_raw(value, size, target)
     value = as_integer_object(value)
     try:
@@ -214,6 +216,11 @@ cdef int pack_value(Param* param, object value, char* target) except -1:
     cdef double number
     if pack_number(param, value, target):
         return 0
+    if isinstance(value, _SimpleCData) and not (WORD8 <= code <= WORD64 or code == UNKNOWN
+                                                or code == BYTES):
+        value = value.value
+        if pack_number(param, value, target):
+            return 0
     if code == F32:
         return pack_single(as_double(value), target)
     if I8 <= code <= U64:

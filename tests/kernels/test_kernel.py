@@ -559,9 +559,60 @@ def test_threads_launch_together(saxpy):
     assert results == [True] * 4
 
 
-def test_ctypes_scalars_and_numpy_0d(saxpy):
+def test_numpy_0d(saxpy):
     x, y = device(np.ones(1, np.float32)), device(np.zeros(1, np.float32))
     saxpy[1, 1](np.array(2.0), x, y, np.array(1))
     assert host(y, np.float32)[0] == 2
-    with pytest.raises(TypeError):
-        saxpy[1, 1](ctypes.c_float(2.0), x, y, 1)
+
+
+OF_CTYPES = """
+extern "C" __global__ void scalars(double* out, int i, unsigned char b, float f, double d, bool t,
+                                   long long w) {
+    out[0] = i; out[1] = b; out[2] = f; out[3] = d; out[4] = t; out[5] = w;
+}
+"""
+
+
+def test_scalars_of_ctypes():
+    kernel = cyrt.Kernel(OF_CTYPES, "scalars")
+    out = cyrt.zeros(6, dtype="float64")
+    kernel[1, 1](
+        out,
+        ctypes.c_int(-3),
+        ctypes.c_ubyte(200),
+        ctypes.c_float(0.5),
+        ctypes.c_double(0.1),
+        ctypes.c_bool(True),
+        ctypes.c_longlong(-(2**40)),
+    )
+    assert out.tolist() == [-3, 200, 0.5, 0.1, 1, -(2.0**40)]
+    kernel[1, 1](out, ctypes.c_long(7), 1, ctypes.c_double(2.0), ctypes.c_float(3), False, 1)
+    assert out.tolist() == [7, 1, 2, 3, 0, 1]
+    for value, message in (
+        (ctypes.c_float(1.5), r"argument 2 \(int i\): expected an int, got float"),
+        (ctypes.c_longlong(2**40), r"argument 2 \(int i\): 1099511627776 is out of range"),
+        (ctypes.c_char(b"a"), r"argument 2 \(int i\): expected an int, got bytes"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=message):
+            kernel[1, 1](out, value, 1, 1.0, 1.0, True, 1)
+
+
+PTX_OF_WORDS = """
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry words(.param .u64 out, .param .b32 x) {
+    .reg .b32 %r1; .reg .b64 %rd<3>;
+    ld.param.u64 %rd1, [out]; cvta.to.global.u64 %rd2, %rd1;
+    ld.param.b32 %r1, [x]; st.global.b32 [%rd2], %r1; ret;
+}
+"""
+
+
+def test_scalars_of_ctypes_where_only_their_size_is_known():
+    kernel = cyrt.Kernel(PTX_OF_WORDS, "words")
+    out = cyrt.zeros(1)
+    kernel[1, 1](out, ctypes.c_float(1.25))
+    assert out.tolist() == [1.25]
+    with pytest.raises(ValueError, match="expected 4 bytes, got 8"):
+        kernel[1, 1](out, ctypes.c_double(1.25))
