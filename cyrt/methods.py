@@ -16,7 +16,7 @@ from cyrt.ops.copy import assign
 from cyrt.ops.creation import weak_array
 from cyrt.ops.gather import get_by_arrays, set_by_arrays
 from cyrt.ops.inspection import namespace
-from cyrt.ops.printing import format_of, repr_of, text_of
+from cyrt.ops.printing import _repr_html_, format_of, repr_of, text_of
 from cyrt.ops.views import view_as
 
 bind(
@@ -54,6 +54,7 @@ bind(
     zeros_like=ops.zeros_like,
 )
 attach(
+    _repr_html_,
     ops.all,
     ops.any,
     ops.argmax,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,47 @@ def repr_of(x: Array) -> str:
     last = len(text) + len("Array(") if "\n" not in text else len(text) - text.rindex("\n") - 1
     gap = " " if last + len(", ") + len(rest) <= _option("linewidth") else "\n" + " " * 6
     return f"Array({text},{gap}{rest}"
+
+
+def _repr_html_(self: Array, /) -> str:
+    """Format for a notebook: shape, type and device, and the values of up to two dimensions as a
+    table; only the corners of a large array are copied to the host."""
+    title = f"Array {self.shape}, {self.dtype}, device {self.device.index}"
+    if self.ndim in (1, 2) and self.size:
+        body = _table(self if self.ndim == 2 else self[None])
+    else:
+        body = f"<pre>{html.escape(text_of(self))}</pre>"
+    return f"<div><small>{html.escape(title)}</small>{body}</div>"
+
+
+def _table(x: Array) -> str:
+    """Format a matrix as a table with its row and column numbers."""
+    try:
+        values = _host_values(x)
+    except NoContents:
+        return "<pre>...</pre>"
+    edge = _option("edgeitems") if x.size > _option("threshold") else max(x.shape)
+    rows, columns = (_shown(size, edge) for size in x.shape)
+    # Those behind what is left out are the last ones of the values, too.
+    down, along = (
+        [i - len(shown) if i > edge else i for i in range(len(shown))] for shown in (rows, columns)
+    )
+    head = "".join(f"<th>{'…' if column is None else column}</th>" for column in columns)
+    lines = [f"<tr><th></th>{head}</tr>"]
+    for i, row in zip(down, rows, strict=True):
+        cells = "".join(
+            f"<td>{'…' if row is None or column is None else html.escape(str(values[i, j]))}</td>"
+            for j, column in zip(along, columns, strict=True)
+        )
+        lines.append(f"<tr><th>{'…' if row is None else row}</th>{cells}</tr>")
+    return f"<table>{''.join(lines)}</table>"
+
+
+def _shown(size: int, edge: int) -> list[int | None]:
+    """The numbers of rows or columns that are shown; None for those left out."""
+    if size <= 2 * edge + 1:
+        return list(range(size))
+    return [*range(edge), None, *range(size - edge, size)]
 
 
 def format_of(x: Array, spec: str) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -100,3 +103,36 @@ def test_format():
             format(cyrt.ones(2), spec)
     with pytest.raises(ValueError, match="format"):
         f"{cyrt.asarray(1.5):d}"
+
+
+def test_html_of_a_matrix():
+    x = cyrt.asarray([[1.5, 2.0], [3.0, float("nan")]])
+    text = x._repr_html_()
+    assert f"Array (2, 2), float32, device {x.device.index}" in text
+    rows = re.findall(r"<tr>(.*?)</tr>", text)
+    assert rows[0] == "<th></th><th>0</th><th>1</th>"
+    assert rows[2] == "<th>1</th><td>3.0</td><td>nan</td>"
+
+
+def test_html_of_other_shapes():
+    assert re.findall("<td>(.*?)</td>", cyrt.arange(3)._repr_html_()) == ["0", "1", "2"]
+    for x in (cyrt.asarray(2.5), cyrt.ones((2, 1, 2)), cyrt.zeros((0, 3))):
+        assert f"<pre>{x}</pre>" in x._repr_html_()
+
+
+@pytest.mark.parametrize("shape", [(1000, 1000), (7, 500), (500, 7), (2000,)], ids=str)
+def test_html_of_the_corners_of_a_large_array(shape):
+    x = cyrt.arange(math.prod(shape)).reshape(shape)
+    text = x._repr_html_()
+    host = x.numpy().reshape(shape if len(shape) == 2 else (1, -1))
+    rows = [re.findall("<t[dh]>(.*?)</t[dh]>", each) for each in text.split("</tr>")[:-1]]
+    columns = rows[0][1:]
+    for name, *cells in rows[1:]:
+        for column, cell in zip(columns, cells, strict=True):
+            if "…" in (name, column):
+                assert cell == "…"
+            else:
+                assert cell == str(host[int(name), int(column)])
+    assert len(rows) <= 8
+    assert len(text) < 4000
+    assert len(columns) <= 7
