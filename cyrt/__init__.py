@@ -52,6 +52,7 @@ from cyrt.ops import __all__ as _functions
 from cyrt.ops import __array_api_version__, __array_namespace_info__  # noqa: F401
 from cyrt.profiling import profile as profile
 from cyrt.runtime.device import Device as Device
+from cyrt.runtime.device import is_available as is_available
 from cyrt.runtime.event import Event as Event
 from cyrt.runtime.host_memory import ManagedBuffer as ManagedBuffer
 from cyrt.runtime.host_memory import PinnedBuffer as PinnedBuffer
@@ -108,6 +109,7 @@ if not _typing.TYPE_CHECKING:
         "e",
         "explain",
         "inf",
+        "is_available",
         "memory_stats",
         "nan",
         "ndarray",

@@ -27,7 +27,8 @@ def k():
     [
         (
             lambda x: cyrt.reshape(x, 3, 2),
-            "reshape: order: expected 'C' or 'F', got 2; a shape is one argument, such as (3, 2)",
+            "reshape: order: expected 'C', 'F' or 'A', got 2; a shape is one argument, such as (3, "
+            "2)",
         ),
         (
             lambda x: x.reshape((3, 2), "F"),

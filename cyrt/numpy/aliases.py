@@ -6,6 +6,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+from numpy.exceptions import AxisError
 
 from cyrt.ndarray import Array
 from cyrt.ops import reduce
@@ -15,7 +16,7 @@ from cyrt.ops.copy import copy as duplicate
 from cyrt.ops.creation import asarray
 from cyrt.ops.gather import take_along_axis
 from cyrt.ops.rounding import round
-from cyrt.ops.shapes import flip, reshape, swapaxes, transpose
+from cyrt.ops.shapes import flip, moveaxis, reshape, swapaxes, transpose
 from cyrt.ops.sort import argsort, sort
 
 __all__ = [
@@ -26,12 +27,14 @@ __all__ = [
     "array",
     "asanyarray",
     "ascontiguousarray",
+    "asfortranarray",
     "fliplr",
     "flipud",
     "lexsort",
     "ndim",
     "partition",
     "ptp",
+    "rollaxis",
     "rot90",
     "shape",
     "size",
@@ -81,6 +84,40 @@ def ascontiguousarray(a: Any, dtype: Any = None) -> Array:
     if result.ndim == 0:
         return reshape(result, (1,))
     return result if result.flags.c_contiguous else duplicate(result)
+
+
+def asfortranarray(a: Any, dtype: Any = None) -> Array:
+    """An array in Fortran's order, in which the first index changes fastest, with at least one
+    dimension: `a` itself if it is one already.
+
+    Parameters
+    ----------
+    a : Array or other input of :func:`cyrt.asarray`
+    dtype : DType, optional
+    """
+    result = asarray(a, dtype=dtype)
+    if result.ndim == 0:
+        return reshape(result, (1,))
+    return result if result.flags.f_contiguous else transpose(duplicate(transpose(result)))
+
+
+def rollaxis(a: Array, axis: int, start: int = 0) -> Array:
+    """A view with an axis moved before another one; :func:`cyrt.moveaxis` is clearer.
+
+    Parameters
+    ----------
+    a : Array
+    axis : int
+    start : int
+        The axis before which it is moved; a's number of dimensions for the end.
+    """
+    check_array(a, "rollaxis: a")
+    along = axis_of(axis, a.ndim)
+    before = int_of(start, "rollaxis: start")
+    before += a.ndim if before < 0 else 0
+    if not 0 <= before <= a.ndim:
+        raise AxisError(f"rollaxis: start: expected {-a.ndim} to {a.ndim}, got {start}")
+    return moveaxis(a, along, before - (along < before))
 
 
 def ptp(a: Array, axis: Any = None, *, keepdims: bool = False) -> Array:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from cyrt.dtypes import dtype as _dtype
 from cyrt.ndarray import Array
 from cyrt.numpy.coercion import accept_numbers, as_array_like, promote_pair, to_inexact
 from cyrt.ops import functions as elementary
@@ -15,6 +16,10 @@ from cyrt.ops.copy import assign, astype, check_devices
 from cyrt.ops.creation import zeros_like
 from cyrt.ops.inspection import finfo
 from cyrt.ops.ternary import clip, where
+from cyrt.ops.views import view_as
+
+# What else may be computed in.
+_OR = {"float64": " or complex128", "complex128": ""}
 
 __all__ = [
     "angle",
@@ -27,6 +32,7 @@ __all__ = [
     "fmax",
     "fmin",
     "fmod",
+    "frexp",
     "heaviside",
     "iscomplex",
     "isneginf",
@@ -92,6 +98,43 @@ def modf(x: Array, /) -> tuple[Array, Array]:
     return elementary.copysign(rest, x), whole
 
 
+@accept_numbers(1)
+def frexp(x: Array, /) -> tuple[Array, Array]:
+    """Split numbers into mantissas of an absolute value from 0.5 to 1 and powers of 2.
+
+    Parameters
+    ----------
+    x : Array
+        A real type; integers are computed in float32.
+
+    Returns
+    -------
+    mantissa : Array
+        x's type; 0, infinite or NaN where x is.
+    exponent : Array
+        int32; 0 there. ``ldexp(mantissa, exponent)`` is x.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.frexp(cyrt.asarray([3.0, 0.25]))
+    (Array([0.75, 0.5 ], dtype=float32), Array([ 2, -1], dtype=int32))
+    """
+    x = to_inexact(check_array(x, "frexp: x"))
+    if x.dtype.kind == "c":
+        raise TypeError(f"frexp: x: expected a real type, got {x.dtype}")
+    wide = astype(x, "float64", copy=False)
+    small = elementary.abs(wide) < 2.0**-1000  # subnormal numbers have other bits
+    bits = view_as(where(small, wide * 2.0**100, wide), "int64")
+    whole = (wide == 0) | elementary.logical_not(elementary.isfinite(wide))
+    exponent = ((bits >> 52) & 0x7FF) - 1022 - where(small, 100, 0)
+    mantissa = view_as((bits & ~(0x7FF << 52)) | (1022 << 52), "float64")
+    return (
+        astype(where(whole, wide, mantissa), x.dtype, copy=False),
+        astype(where(whole, 0, exponent), "int32"),
+    )
+
+
 @accept_numbers(2)
 def ldexp(x1: Any, x2: Any, /) -> Array:
     """x1 times 2 to the power of x2.
@@ -118,9 +161,21 @@ def ldexp(x1: Any, x2: Any, /) -> Array:
 
 
 @accept_numbers(2)
-def float_power(x1: Any, x2: Any, /) -> Array:
-    """x1 to the power of x2, computed in float64 or complex128."""
+def float_power(x1: Any, x2: Any, /, *, dtype: Any = None) -> Array:
+    """x1 to the power of x2, computed in float64 or complex128.
+
+    Parameters
+    ----------
+    x1, x2 : Array, number or sequence of numbers, at least one Array
+    dtype : DType, optional
+        float64 or complex128, which is computed in. Default: the one that holds both.
+    """
     wide = "complex128" if promote_pair(x1, x2, "float_power")[0].dtype.kind == "c" else "float64"
+    if dtype is not None:
+        chosen = _dtype(dtype).name
+        if chosen not in ("float64", "complex128") or (chosen, wide) == ("float64", "complex128"):
+            raise TypeError(f"float_power: dtype: expected {wide}{_OR[wide]}, got {chosen}")
+        wide = chosen
     return elementary.pow(
         *(astype(each, wide, copy=False) if isinstance(each, Array) else each for each in (x1, x2))
     )
@@ -142,15 +197,22 @@ def real_if_close(a: Array, tol: float = 100) -> Array:
 
 
 @accept_numbers(2)
-def fmod(x1: Any, x2: Any, /) -> Array:
+def fmod(x1: Any, x2: Any, /, *, dtype: Any = None) -> Array:
     """The remainder of a division that is rounded towards 0; it has the sign of x1.
 
     Parameters
     ----------
     x1, x2 : Array, number or sequence of numbers, at least one Array
         Real numbers. Division by 0 gives 0 for integers and NaN for floats.
+    dtype : DType, optional
+        Type to which both are cast first, within their kind.
     """
     x1, x2 = promote_pair(x1, x2, "fmod")
+    if dtype is not None:
+        chosen = _dtype(dtype)
+        if "buifc".index(chosen.kind) < "buifc".index(x1.dtype.kind) or chosen.kind in "bc":
+            raise TypeError(f"fmod: dtype: operands of {x1.dtype} are not computed in {chosen}")
+        x1, x2 = (astype(each, chosen, copy=False) for each in (x1, x2))
     if x1.dtype.kind == "f":
         return elementary.copysign(elementary.remainder(elementary.abs(x1), elementary.abs(x2)), x1)
     rest = elementary.remainder(x1, x2)

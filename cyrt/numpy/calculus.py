@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -18,14 +19,23 @@ from cyrt.ops.gather import take
 from cyrt.ops.manipulation import concat
 from cyrt.ops.matmul import matmul
 from cyrt.ops.promotion import result_type
-from cyrt.ops.scan import diff
+from cyrt.ops.scan import cumulative_sum, diff
 from cyrt.ops.search import searchsorted
 from cyrt.ops.shapes import flip, moveaxis, ravel, reshape
 from cyrt.ops.sort import argsort
 from cyrt.ops.ternary import clip, where
 from cyrt.ops.views import windows
 
-__all__ = ["convolve", "correlate", "ediff1d", "gradient", "interp", "polyval", "trapezoid"]
+__all__ = [
+    "convolve",
+    "correlate",
+    "ediff1d",
+    "gradient",
+    "interp",
+    "polyval",
+    "trapezoid",
+    "unwrap",
+]
 
 
 def ediff1d(ary: Array, to_end: Any = None, to_begin: Any = None) -> Array:
@@ -307,3 +317,47 @@ def polyval(p: Any, x: Any) -> Array:
     for each in p:
         result = result * x + each
     return result
+
+
+def unwrap(
+    p: Array, discont: float | None = None, axis: int = -1, *, period: float = 2 * math.pi
+) -> Array:
+    """Add multiples of a period, so that neighbours along an axis differ by half of it at most.
+
+    Parameters
+    ----------
+    p : Array
+        A real type, such as angles; with integers and an int as the period it stays what it is.
+    discont : float, optional
+        The least difference that is changed; by default, and at least, half the period.
+    axis : int
+    period : float
+
+    Returns
+    -------
+    Array
+        p's shape.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.unwrap(cyrt.asarray([0, 3, 2, 1, 0]), period=4)
+    Array([ 0, -1, -2, -3, -4], dtype=int64)
+    """
+    if check_array(p, "unwrap: p").dtype.kind not in "iuf":
+        raise TypeError(f"unwrap: p: expected a real type, got {p.dtype}")
+    along = axis_of(axis, p.ndim)
+    dtype = result_type(p, period)
+    line = moveaxis(astype(p, dtype, copy=False), along, -1)
+    change = diff(line, axis=-1)
+    whole = dtype.kind in "iu"
+    half: Any = period // 2 if whole else period / 2
+    least = -half
+    small = elementary.remainder(change - least, period) + least
+    if not whole or period % 2 == 0:
+        small = where((small == least) & (change > 0), half, small)
+    limit = period / 2 if discont is None else discont
+    step = where(elementary.abs(change) < limit, 0, small - change)
+    result = line.copy()
+    result[..., 1:] += cumulative_sum(step, axis=-1)
+    return moveaxis(result, -1, along)

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import prod
+from string import ascii_lowercase, ascii_uppercase
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from cyrt.dtypes import dtype as _dtype
 from cyrt.ndarray import Array
 from cyrt.ops import reduce
-from cyrt.ops.arguments import check_array
+from cyrt.ops.arguments import check_array, int_of
 from cyrt.ops.copy import astype
-from cyrt.ops.functions import multiply
+from cyrt.ops.functions import multiply, positive
 from cyrt.ops.matmul import matmul
 from cyrt.ops.promotion import result_type
 from cyrt.ops.shapes import permute_dims, reshape, squeeze
@@ -21,13 +23,21 @@ from cyrt.ops.views import diagonal
 
 __all__ = ["einsum"]
 
+_LETTERS = ascii_uppercase + ascii_lowercase
 Label = str | int  # a letter; an int for a dimension of "...", counted from its end
 Shape = tuple[int, ...]
 Steps = list[tuple[Callable[..., Array], tuple[Any, ...]]]
 Pair = tuple[int, int]
 
 
-def einsum(subscripts: str, /, *operands: Array, optimize: Any = False) -> Array:
+def einsum(
+    subscripts: Any,
+    /,
+    *operands: Any,
+    optimize: Any = False,
+    out: Array | None = None,
+    dtype: Any = None,
+) -> Array:
     """Sum products of elements over the dimensions that subscripts name.
 
     Parameters
@@ -37,10 +47,16 @@ def einsum(subscripts: str, /, *operands: Array, optimize: Any = False) -> Array
         of dimensions. After ``"->"`` the result's; without it ``"..."``, then the letters that
         occur once. The products are summed over letters that the result does not have.
     *operands : Array
-        Numeric types. Dimensions of one letter have one size, or size 1.
+        Numeric types. Dimensions of one letter have one size, or size 1. Instead of text, each
+        operand may be followed by a list of ints from 0 to 51 and ``...``, which stand for letters;
+        the result's list may be the last argument.
     optimize : bool, str or sequence
         The order of the products: from left to right, or if true the order that
         :func:`numpy.einsum_path` chooses.
+    out : Array, optional
+        The array that receives the result, which is cast to its type within its kind.
+    dtype : DType, optional
+        Type to which the operands are cast first, within their kind.
 
     Returns
     -------
@@ -52,6 +68,8 @@ def einsum(subscripts: str, /, *operands: Array, optimize: Any = False) -> Array
     ValueError
         The subscripts are invalid or do not fit the operands, or `optimize` is invalid.
     """
+    if isinstance(subscripts, Array):
+        subscripts, operands = _text_of_lists((subscripts, *operands))
     if not isinstance(subscripts, str):
         raise TypeError(f"einsum: subscripts: expected a str, got {type(subscripts).__name__}")
     arrays = [check_array(each, "einsum: operands") for each in operands]
@@ -59,7 +77,11 @@ def einsum(subscripts: str, /, *operands: Array, optimize: Any = False) -> Array
     if isinstance(optimize, list):
         optimize = tuple([tuple(each) if isinstance(each, list) else each for each in optimize])
     plan = _plan(subscripts, shapes, optimize)
-    dtype = result_type(*arrays)
+    joint = result_type(*arrays)
+    if dtype is None:
+        dtype = joint
+    elif "buifc".index((dtype := _dtype(dtype)).kind) < "buifc".index(joint.kind):
+        raise TypeError(f"einsum: dtype: operands of {joint} are not cast to {dtype}")
     if dtype.kind == "b":
         raise TypeError("einsum: expected numeric types, got bool")
     values: list[Any] = [
@@ -69,7 +91,30 @@ def einsum(subscripts: str, /, *operands: Array, optimize: Any = False) -> Array
     for (i, j), steps, other_steps, product in plan.products:
         values.append(product(_apply(values[i], steps), _apply(values[j], other_steps)))
         values[i] = values[j] = None  # their memory is free
-    return _apply(values[-1], plan.after)
+    result = _apply(values[-1], plan.after)
+    return result if out is None else positive(result, out=out)
+
+
+def _text_of_lists(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
+    """Turn operands, each with its list of ints, into subscripts and operands."""
+    operands, lists = arguments[: len(arguments) // 2 * 2 : 2], arguments[1::2]
+    texts = []
+    for each in (*lists, *arguments[len(arguments) // 2 * 2 :]):
+        if not isinstance(each, (list, tuple)):
+            raise TypeError(
+                "einsum: expected a list of ints behind each operand, got "
+                f"{type(each).__name__}; subscripts as text come before the operands"
+            )
+        text = ""
+        for label in each:
+            if label is not Ellipsis and not 0 <= int_of(label, "einsum: subscripts") < len(
+                _LETTERS
+            ):
+                raise ValueError(f"einsum: subscripts: expected ints from 0 to 51, got {label}")
+            text += "..." if label is Ellipsis else _LETTERS[label]
+        texts.append(text)
+    inputs = ",".join(texts[: len(operands)])
+    return (f"{inputs}->{texts[-1]}" if len(texts) > len(operands) else inputs), operands
 
 
 def _order(subscripts: str, shapes: tuple[Shape, ...], optimize: Any) -> list[Pair]:

@@ -11,9 +11,9 @@ from cyrt.numpy.grids import indices
 from cyrt.ops.arguments import axis_of, check_array
 from cyrt.ops.creation import asarray
 from cyrt.ops.manipulation import stack
-from cyrt.ops.shapes import moveaxis, reshape
+from cyrt.ops.shapes import expand_dims, moveaxis, reshape
 
-__all__ = ["apply_along_axis", "fromfunction"]
+__all__ = ["apply_along_axis", "apply_over_axes", "fromfunction"]
 
 
 def apply_along_axis(
@@ -52,6 +52,40 @@ def apply_along_axis(
         tuple(range(-inner, 0)),
         tuple(range(along, along + inner)),
     )
+
+
+def apply_over_axes(func: Callable[..., Any], a: Array, axes: Any) -> Array:
+    """Apply a function that reduces an axis to several axes, one after the other.
+
+    Parameters
+    ----------
+    func : callable
+        It is called with an array and an axis, and returns an array of as many dimensions, or one
+        less: then the axis is kept with size 1.
+    a : Array
+    axes : int or sequence of int
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.apply_over_axes(cyrt.sum, cyrt.ones((2, 3, 4)), [0, 2])
+    Array([[[8.],
+            [8.],
+            [8.]]], dtype=float32)
+    """
+    result = check_array(a, "apply_over_axes: a")
+    for each in axes if isinstance(axes, (tuple, list)) else (axes,):
+        along = axis_of(each, a.ndim)
+        found = check_array(func(result, along), "apply_over_axes: the function's result")
+        if found.ndim == a.ndim - 1:
+            found = expand_dims(found, axis=along)
+        if found.ndim != a.ndim:
+            raise ValueError(
+                f"apply_over_axes: func: expected {a.ndim} dimensions or one less, got shape "
+                f"{found.shape}"
+            )
+        result = found
+    return result
 
 
 def fromfunction(

@@ -11,6 +11,7 @@ from cyrt.numpy import (
     aliases,
     arithmetic,
     assignment,
+    bit_packing,
     calculus,
     comparison,
     diagonals,
@@ -34,6 +35,7 @@ from cyrt.numpy import (
 from cyrt.numpy.aliases import *
 from cyrt.numpy.arithmetic import *
 from cyrt.numpy.assignment import *
+from cyrt.numpy.bit_packing import *
 from cyrt.numpy.calculus import *
 from cyrt.numpy.comparison import *
 from cyrt.numpy.diagonals import *
@@ -60,6 +62,7 @@ if not TYPE_CHECKING:
         *aliases.__all__,
         *arithmetic.__all__,
         *assignment.__all__,
+        *bit_packing.__all__,
         *calculus.__all__,
         *comparison.__all__,
         *diagonals.__all__,

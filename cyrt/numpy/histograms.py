@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from math import prod
 from operator import gt, lt
 from typing import Any, Literal
 
@@ -19,11 +20,11 @@ from cyrt.ops.manipulation import stack
 from cyrt.ops.scan import diff
 from cyrt.ops.scatter import combine_by_key
 from cyrt.ops.search import searchsorted
-from cyrt.ops.shapes import ravel
+from cyrt.ops.shapes import ravel, reshape
 from cyrt.ops.sort import sort
 from cyrt.ops.ternary import where
 
-__all__ = ["bincount", "digitize", "histogram", "histogram_bin_edges"]
+__all__ = ["bincount", "digitize", "histogram", "histogram2d", "histogram_bin_edges", "histogramdd"]
 
 
 def bincount(x: Array, /, weights: Array | None = None, minlength: int = 0) -> Array:
@@ -154,6 +155,163 @@ def histogram(
             copy=False,
         )
     return found, astype(edges, result, copy=False)
+
+
+def histogram2d(
+    x: Array,
+    y: Array,
+    bins: Any = 10,
+    range: Any = None,
+    density: bool | None = None,
+    weights: Array | None = None,
+) -> tuple[Array, Array, Array]:
+    """Count the points in each bin of a plane.
+
+    Parameters
+    ----------
+    x, y : Array
+        The points' coordinates: a real type, one dimension, one size.
+    bins : int, Array or sequence
+        The number of bins or the edges, as for :func:`cyrt.histogram`, for both axes; or a sequence
+        of two of these.
+    range : sequence of two tuples of two floats, optional
+        The first and last edge along each axis where there is a number of bins; None for those of
+        the points.
+    density, weights
+        As for :func:`cyrt.histogram`.
+
+    Returns
+    -------
+    hist : Array
+        Shape (bins of x, bins of y), of the type that :func:`cyrt.histogram` returns.
+    x_edges, y_edges : Array
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x, y = cyrt.asarray([0.5, 1.5, 1.5]), cyrt.asarray([0.5, 0.5, 1.5])
+    >>> cyrt.histogram2d(x, y, [0, 1, 2])[0]
+    Array([[1, 0],
+           [1, 1]], dtype=int64)
+    """
+    for each in (check_array(x, "histogram2d: x"), check_array(y, "histogram2d: y")):
+        if each.ndim != 1 or each.shape != x.shape:
+            raise ValueError(
+                f"histogram2d: expected one dimension and one size, got shapes {x.shape} and "
+                f"{y.shape}"
+            )
+    alike = not hasattr(bins, "__len__") or len(bins) != 2
+    found, edges = _of_several(
+        "histogram2d", [x, y], [bins, bins] if alike else bins, range, density, weights
+    )
+    return found, edges[0], edges[1]
+
+
+def histogramdd(
+    sample: Any,
+    bins: Any = 10,
+    range: Any = None,
+    density: bool | None = None,
+    weights: Array | None = None,
+) -> tuple[Array, tuple[Array, ...]]:
+    """Count the points in each bin of a space of several dimensions.
+
+    Parameters
+    ----------
+    sample : Array or sequence of Array
+        Shape (points, dimensions), of a real type; or an array of one dimension for each
+        coordinate.
+    bins : int or sequence
+        The number of bins along each dimension; or for each of them the number or the edges, as for
+        :func:`cyrt.histogram`.
+    range : sequence of tuples of two floats, optional
+        The first and last edge along each dimension where there is a number of bins; None for those
+        of the points.
+    density, weights
+        As for :func:`cyrt.histogram`.
+
+    Returns
+    -------
+    hist : Array
+        A dimension for each of the points', of the type that :func:`cyrt.histogram` returns.
+    edges : tuple of Array
+        Those of each dimension.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> points = cyrt.asarray([[0.5, 0.5], [1.5, 0.5], [1.5, 1.5]])
+    >>> cyrt.histogramdd(points, [[0, 1, 2], [0, 2]])[0]
+    Array([[1],
+           [2]], dtype=int64)
+    """
+    name = "histogramdd"
+    if isinstance(sample, (list, tuple)):
+        parts = [check_array(each, f"{name}: sample") for each in sample]
+    else:
+        check_array(sample, f"{name}: sample")
+        parts = [sample] if sample.ndim == 1 else list(sample.T) if sample.ndim == 2 else []
+    if not parts or any(each.ndim != 1 or each.shape != parts[0].shape for each in parts):
+        raise ValueError(
+            f"{name}: sample: expected shape (points, dimensions), or arrays of one dimension and "
+            f"one size, got {[each.shape for each in parts] or sample.shape}"
+        )
+    each_bins = bins if hasattr(bins, "__len__") else [bins] * len(parts)
+    return _of_several(name, parts, each_bins, range, density, weights)
+
+
+def _of_several(
+    name: str, parts: list[Array], bins: Any, limits: Any, density: Any, weights: Any
+) -> tuple[Array, tuple[Array, ...]]:
+    """Number the bins of all dimensions together, and count them."""
+    check_flags(name, density=density is not None and density)
+    limits = [None] * len(parts) if limits is None else limits
+    for argument, values in (("bins", bins), ("range", limits)):
+        if len(values) != len(parts):
+            raise ValueError(
+                f"{name}: {argument}: expected one for each of {len(parts)} dimensions, got "
+                f"{len(values)}"
+            )
+    first = parts[0]
+    keys = zeros(first.shape, dtype="int64", device=first.device)
+    finite: Any = True
+    all_edges, sizes = [], []
+    for values, each, limit in zip(parts, bins, limits, strict=True):
+        if values.dtype.kind == "c":
+            raise TypeError(f"{name}: expected a real type, got {values.dtype}")
+        check_device(values, first, name)
+        if is_int(each) and not isinstance(each, Array):
+            edges = _uniform_edges(values, int_of(each, f"{name}: bins"), limit)
+            finite = finite & elementary.isfinite(edges[0]) & elementary.isfinite(edges[-1])
+            all_edges.append(astype(edges, float_types(values)[0], copy=False))
+        else:
+            edges = _edges(values, each, name)
+            all_edges.append(edges)
+        if edges.size < 2:
+            raise ValueError(f"{name}: bins: expected two edges or more, got {edges.size}")
+        values, edges = _to_common_type(values, edges)
+        # Bins are numbered from 1; 0 and the last number are outside.
+        places = searchsorted(edges, values, side="right")
+        places = where(values == edges[-1:], edges.size - 1, places)
+        keys = keys * (edges.size + 1) + places
+        sizes.append(edges.size + 1)
+    total = prod(sizes)
+    if weights is None:
+        found = diff(searchsorted(sort(keys), arange(total + 1, device=first.device)))
+    else:
+        found = _sum_by_bin(keys, weights, first.shape, total, name)
+    found = reshape(found, sizes)[(slice(1, -1),) * len(sizes)]
+    if finite is not True:
+        found = where(finite, found, 0)
+    if density:
+        dtype, computed = float_types(found, *all_edges)
+        volume: Any = reduce.sum(found)
+        found = astype(found, computed)
+        for d, edges in enumerate(all_edges):
+            widths = diff(astype(edges, computed))
+            found = found / reshape(widths, (-1, *(1,) * (len(sizes) - 1 - d)))
+        found = astype(found / volume, dtype, copy=False)
+    return found.copy() if not density and finite is True else found, tuple(all_edges)
 
 
 def _edges(values: Array, bins: Any, name: str, descending: bool = False) -> Array:

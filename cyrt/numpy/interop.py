@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from cyrt.ndarray import Array
 from cyrt.ops.inspection import namespace
 
-__all__ = ["asnumpy"]
+__all__ = ["asnumpy", "get_array_module"]
 
 # Values of NumPy's keywords that ask for what cyrt's functions do without such a keyword.
 _ALWAYS_SO = {"order": ("C", "K", "A"), "casting": ("same_kind",), "subok": (True,)}
@@ -86,3 +87,19 @@ def _no_function(called: str) -> TypeError:
 def asnumpy(a: Any, /) -> np.ndarray:
     """Copy an Array to a NumPy array, or convert another object to one; CuPy's name."""
     return a.numpy() if isinstance(a, Array) else np.asarray(a)
+
+
+def get_array_module(*args: Any) -> ModuleType:
+    """Return :mod:`cyrt` if one of the arguments is an Array, otherwise :mod:`numpy`.
+
+    Functions that compute with the module they get run on NumPy arrays and on cyrt's; it is CuPy's
+    name.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> xp = cyrt.get_array_module(cyrt.zeros(3), 1.0)
+    >>> xp.__name__
+    'cyrt'
+    """
+    return namespace() if any(isinstance(each, Array) for each in args) else np

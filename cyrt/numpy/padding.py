@@ -2,25 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from cyrt.ndarray import Array
 from cyrt.ops import functions as elementary
+from cyrt.ops import reduce
 from cyrt.ops.arange import arange
 from cyrt.ops.arguments import check_array
-from cyrt.ops.copy import assign
+from cyrt.ops.broadcasting import broadcast_to
+from cyrt.ops.copy import assign, astype
 from cyrt.ops.creation import empty
 from cyrt.ops.gather import take
+from cyrt.ops.manipulation import concat
+from cyrt.ops.shapes import moveaxis, reshape
 from cyrt.ops.ternary import clip
 
 __all__ = ["pad"]
 
-_MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
+_STATISTICS: dict[str, Callable[..., Array]] = {
+    "maximum": reduce.max,
+    "mean": reduce.mean,
+    "minimum": reduce.min,
+}
+_MODES = ("constant", "edge", "linear_ramp", *_STATISTICS, "reflect", "symmetric", "wrap")
 
 
-def pad(array: Array, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0) -> Array:
+def pad(
+    array: Array,
+    pad_width: Any,
+    mode: str = "constant",
+    *,
+    constant_values: Any = 0,
+    end_values: Any = 0,
+    stat_length: Any = None,
+) -> Array:
     """Pad an array.
 
     Parameters
@@ -31,8 +49,14 @@ def pad(array: Array, pad_width: Any, mode: str = "constant", *, constant_values
     mode : str
         ``"constant"``; ``"edge"`` repeats the outermost element; ``"reflect"`` mirrors the elements
         without the outermost one, ``"symmetric"`` with it; ``"wrap"`` continues at the other end.
+        ``"maximum"``, ``"mean"`` and ``"minimum"`` are those of the elements along each axis;
+        ``"linear_ramp"`` goes from the outermost element to an end value.
     constant_values : as pad_width, of numbers
         The values of mode ``"constant"``.
+    end_values : as pad_width, of numbers
+        The outermost values of mode ``"linear_ramp"``.
+    stat_length : as pad_width, optional
+        How many of the outermost elements a maximum, a mean or a minimum is of; by default all.
 
     Returns
     -------
@@ -53,6 +77,8 @@ def pad(array: Array, pad_width: Any, mode: str = "constant", *, constant_values
         return _constant(array, widths, constant_values)
     if mode not in _MODES:
         raise ValueError(f"pad: mode: expected one of {', '.join(_MODES)}, got {mode!r}")
+    if mode in _STATISTICS or mode == "linear_ramp":
+        return _by_borders(array, widths, mode, end_values, stat_length)
     for axis, (before, after) in enumerate(widths):
         size = array.shape[axis]
         if before + after == 0:
@@ -72,6 +98,57 @@ def pad(array: Array, pad_width: Any, mode: str = "constant", *, constant_values
             positions = size - 1 - elementary.abs(positions % max(1, 2 * (size - 1)) - (size - 1))
         array = take(array, positions, axis=axis)
     return array if any(map(any, widths)) else array.copy()
+
+
+def _by_borders(
+    array: Array, widths: list[list[Any]], mode: str, end_values: Any, stat_length: Any
+) -> Array:
+    """Pad axis by axis; later axes continue what earlier ones have added."""
+    ends = _pairs_per_dimension(end_values, array.ndim, "end_values")
+    lengths = _pairs_per_dimension(stat_length, array.ndim, "stat_length")
+    result = array
+    for axis, (width, end, length) in enumerate(zip(widths, ends, lengths, strict=True)):
+        if not any(width):
+            continue
+        if array.shape[axis] == 0:
+            raise ValueError(f"pad: axis {axis} is empty: it has nothing for mode {mode!r}")
+        line = moveaxis(result, axis, 0)
+        parts = [line]
+        for backwards in (False, True):
+            count = width[backwards]
+            towards = line[::-1] if backwards else line
+            if mode == "linear_ramp":
+                border = _ramp(towards[:1], end[backwards], count)
+            else:
+                border = _statistic(towards, mode, length[backwards])
+                border = broadcast_to(border, (count, *border.shape[1:]))
+            if backwards:
+                parts.append(border[::-1])
+            else:
+                parts.insert(0, border)
+        result = moveaxis(concat(parts, axis=0), 0, axis)
+    return result.copy()
+
+
+def _statistic(line: Array, mode: str, length: Any) -> Array:
+    """A statistic of the first elements, along the first axis."""
+    if length is not None:
+        if type(length) is not int or length < 1:
+            raise ValueError(f"pad: stat_length: expected ints of 1 or more, got {length}")
+        line = line[:length]
+    if mode != "mean" or line.dtype.kind in "fc":
+        return _STATISTICS[mode](line, axis=0, keepdims=True)
+    found = elementary.round(reduce.mean(astype(line, "float64"), axis=0, keepdims=True))
+    return astype(found, line.dtype)
+
+
+def _ramp(edge: Array, end: Any, count: int) -> Array:
+    """So many elements from an end value towards the edge, which is not one of them."""
+    dtype = edge.dtype
+    wide = astype(edge, "complex128" if dtype.kind == "c" else "float64", copy=False)
+    steps = arange(count, dtype="float64", device=edge.device) / max(count, 1)
+    found = end + (wide - end) * reshape(steps, (count, *(1,) * (edge.ndim - 1)))
+    return astype(elementary.floor(found) if dtype.kind in "iu" else found, dtype, copy=False)
 
 
 def _constant(array: Array, widths: list[list[Any]], values: Any) -> Array:

@@ -140,7 +140,7 @@ def median(a: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
 def quantile(
     a: Array, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
 ) -> Array:
-    """The quantiles over axes, interpolated linearly between elements.
+    """The quantiles over axes, by default interpolated linearly between elements.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def quantile(
     axis : int or tuple of int, optional
         By default all axes.
     method : str
-        ``"linear"``, the only one.
+        One of NumPy's: see :func:`numpy.quantile`.
     keepdims : bool
         Whether the axes are kept with size 1.
 
@@ -210,12 +210,58 @@ def nanpercentile(
     return _quantile(a, q, 100, axis, method, keepdims, "nanpercentile", True)
 
 
+# The constants alpha and beta of the continuous methods (Hyndman and Fan, Sample quantiles in
+# statistical packages, 1996); the others are steps.
+_CONTINUOUS = {
+    "interpolated_inverted_cdf": (0, 1),
+    "hazen": (0.5, 0.5),
+    "weibull": (0, 0),
+    "median_unbiased": (1 / 3, 1 / 3),
+    "normal_unbiased": (3 / 8, 3 / 8),
+}
+_METHODS = (
+    *("inverted_cdf", "averaged_inverted_cdf", "closest_observation", "linear", *_CONTINUOUS),
+    *("lower", "higher", "midpoint", "nearest"),
+)
+
+
+def _positions(q: Array, most: Any, method: str) -> tuple[Array, Array | None]:
+    """The positions of quantiles among elements up to position `most`, and the shares of the
+    elements behind them, if those are not the positions' fractions."""
+    if method in _CONTINUOUS:
+        alpha, beta = _CONTINUOUS[method]
+        return (most + 1) * q + (alpha + q * (1 - alpha - beta)) - 1, None
+    if method in ("inverted_cdf", "averaged_inverted_cdf", "closest_observation"):
+        at = (most + 1) * q - 1
+        if method == "closest_observation":
+            at = at - 0.5
+        below = elementary.floor(at)
+        exact = at == below
+        if method == "averaged_inverted_cdf":
+            return at, where(exact, 0.5, 1.0)
+        if method == "closest_observation":
+            exact = exact & (below % 2 == 1)
+        return clip(where(exact, below, below + 1), 0), None
+    at = q * most
+    if method == "lower":
+        at = elementary.floor(at)
+    elif method == "higher":
+        at = elementary.ceil(at)
+    elif method == "nearest":
+        at = elementary.round(at)
+    elif method == "midpoint":
+        at = 0.5 * (elementary.floor(at) + elementary.ceil(at))
+    return at, None
+
+
 def _quantile(
     a: Array, q: Any, whole: int, axis: Any, method: str, keepdims: bool, name: str, but_nan: bool
 ) -> Array:
     check_flags(name, keepdims=keepdims)
-    if method != "linear":
-        raise ValueError(f"{name}: method: expected 'linear', got {method!r}")
+    if method not in _METHODS:
+        raise ValueError(
+            f"{name}: method: expected one of {', '.join(map(repr, _METHODS))}, got {method!r}"
+        )
     ordered, axes = _sort_axes(a, axis, name)
     n = ordered.shape[-1]
     if n == 0 and not but_nan:
@@ -230,14 +276,16 @@ def _quantile(
     pick: Callable[..., Array] = take
     if but_nan:
         most, pick = clip(_count(ordered) - 1, 0), take_along_axis
-    positions = clip(reshape(astype(parts, "float64"), (-1,)) / whole, 0, 1) * most
+    positions, shares = _positions(
+        clip(reshape(astype(parts, "float64"), (-1,)) / whole, 0, 1), most, method
+    )
     below = elementary.floor(positions)
     dtype, computed = float_types(ordered)
-    share = astype(positions - below, computed, copy=False)
+    share = astype(positions - below if shares is None else shares, computed, copy=False)
     below = astype(below, "int64")
     low, high = (
         astype(pick(ordered, each, axis=-1), computed, copy=False)
-        for each in (below, elementary.minimum(below + 1, most))
+        for each in (elementary.minimum(clip(each, 0), most) for each in (below, below + 1))
     )
     apart = high - low
     found = where(share < 0.5, low + apart * share, high - apart * (1 - share))

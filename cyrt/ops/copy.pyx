@@ -218,7 +218,7 @@ def to_device(x, device, /, *, stream=None):
     ----------
     x : Array
     device : Device, int or str
-        The target device; ``"cpu"`` is the host.
+        The target device; ``"cpu"`` is the host, and ``"cuda:1"`` the device with index 1.
     stream : Stream, optional
         The stream that the copy is recorded on. Default: the current stream.
 
@@ -228,9 +228,7 @@ def to_device(x, device, /, *, stream=None):
         x itself if it is on the device already; a NumPy array for the host.
     """
     cdef Array array = check_array(x, "to_device: x"), target
-    if isinstance(device, str):
-        if device != "cpu":
-            raise ValueError(f"to_device: expected a cyrt.Device, an int or 'cpu', got {device!r}")
+    if isinstance(device, str) and device == "cpu":
         return array.numpy()
     cdef int ordinal = ordinal_of(device)
     if ordinal == device_of(array):

@@ -186,6 +186,16 @@ erfinv = _unary(
     "erfinv", "The number whose erf is x; NaN beyond -1 and 1.", "As SciPy's.", standard=False
 )
 exp2 = _unary("exp2", "Powers of 2.", "As NumPy's.", standard=False)
+gcd = _binary(
+    "gcd", "Greatest common divisors of absolute values; 0 of zeros.", "As NumPy's.", standard=False
+)
+i0 = _unary("i0", "Modified Bessel functions of order 0.", "As NumPy's.", standard=False)
+lcm = _binary(
+    "lcm",
+    "Least common multiples of absolute values; 0 where one is 0.",
+    "As NumPy's: what the type cannot hold wraps.",
+    standard=False,
+)
 lgamma = _unary(
     "lgamma", "Logarithms of the absolute value of the gamma function.", "As C's.", standard=False
 )

@@ -34,6 +34,7 @@ from cyrt.ops.selection cimport (
     parse_items, select,
 )
 from cyrt.ops.shapes cimport reshape_array
+from cyrt.ops.shapes import reshape
 from cyrt.runtime.stream cimport current_state
 
 cdef int WHERE = op_code("where")
@@ -361,8 +362,8 @@ def take_along_axis(x, /, indices, axis=-1):
     indices : Array
         Integers of as many dimensions as x; the dimensions other than the axis broadcast with x's.
         Indices out of range are treated as by :func:`take`.
-    axis : int
-        The axis of the indices.
+    axis : int, optional
+        The axis of the indices; None for indices of one dimension into x flattened.
 
     Returns
     -------
@@ -379,7 +380,10 @@ def take_along_axis(x, /, indices, axis=-1):
     cdef GatherSpace space
     cdef Operand[2 + MAX_INDICES] operands
     cdef Array array = check_array(x, "x"), index = check_indices(indices, "take_along_axis"), out
-    cdef int d, chosen = axis_of(axis, array.ndim_, "axis")
+    cdef int d, chosen
+    if axis is None:
+        array, axis = reshape(array, (-1,)), 0
+    chosen = axis_of(axis, array.ndim_, "axis")
     if index.ndim_ != array.ndim_:
         raise ValueError(f"take_along_axis: indices: expected {array.ndim_} dimensions as the "
                          f"array has, got shape {index.shape}")

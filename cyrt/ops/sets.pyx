@@ -148,13 +148,15 @@ def unique_values(x, /):
     return select_where(ordered, mark_first(ordered))
 
 
-def isin(x1, /, test_elements, *, invert=False):
+def isin(x1, /, test_elements, assume_unique=False, *, invert=False):
     """Test which elements equal an element of another array. A NaN equals nothing.
 
     Parameters
     ----------
     x1, test_elements : Array, number or sequence of these
         At least one is an Array; both are cast to their common type.
+    assume_unique : bool
+        Whether the elements of each are unique. It has no influence.
     invert : bool
         Whether to mark the elements that equal none instead.
 
@@ -169,7 +171,7 @@ def isin(x1, /, test_elements, *, invert=False):
         Neither is an Array, or their types have no common type.
     """
     cdef int code
-    check_flags("isin", invert=invert)
+    check_flags("isin", assume_unique=assume_unique, invert=invert)
     if isinstance(test_elements, (list, tuple, range)):
         test_elements = asarray(test_elements, device=check_array(x1, "isin: x1").device)
     if is_number(x1):

@@ -147,7 +147,33 @@ cdef Array reshape_array(Array x, int ndim, const long long* dims, bint copy):
 
 cdef int refuse_order(str name, object order) except -1:
     advice = "; a shape is one argument, such as (3, 2)" if PyIndex_Check(order) else ""
-    raise ValueError(f"{name}: order: expected 'C' or 'F', got {order!r}{advice}")
+    others = "'C', 'F' or 'A'" if name == "reshape" else "'C', 'F', 'A' or 'K'"
+    raise ValueError(f"{name}: order: expected {others}, got {order!r}{advice}")
+
+
+cdef bint is_fortran(Array x) noexcept:
+    """Return whether the elements are contiguous with the first index changing fastest."""
+    cdef long long step = 1
+    cdef int d
+    for d in range(x.ndim_):
+        if x.dims[d] > 1 and x.steps[d] != step:
+            return False
+        step *= x.dims[d]
+    return True
+
+
+cdef Array in_memory_order(Array x):
+    """Return a view whose dimensions are in the order of the distances of their elements, from far
+    to near."""
+    cdef int[MAX_NDIM] order
+    cdef int d, place
+    for d in range(x.ndim_):
+        place = d
+        while place and abs(x.steps[order[place - 1]]) < abs(x.steps[d]):
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = d
+    return in_order(x, order)
 
 
 cdef object reshape_to(str name, object x, object shape, object order, object copy):
@@ -155,7 +181,11 @@ cdef object reshape_to(str name, object x, object shape, object order, object co
     cdef long long[MAX_NDIM] steps
     cdef Array array = array_of(name, x)
     cdef int ndim
-    if order != "C" and order != "F":
+    if order == "A":
+        order = "F" if is_fortran(array) and not array.dense else "C"
+    elif order == "K" and name != "reshape":
+        array, order = in_memory_order(array), "C"
+    elif order != "C" and order != "F":
         refuse_order(name, order)
     if copy is not None:
         check_flags(name, copy=copy)
@@ -177,8 +207,9 @@ def reshape(x, /, shape, order="C", *, copy=None):
     x : Array
     shape : int or tuple of int
         One size may be -1 and is computed from the others.
-    order : {"C", "F"}
-        The order of the elements: the last index ("C") or the first ("F") changes fastest.
+    order : {"C", "F", "A"}
+        The order of the elements: the last index ("C") or the first ("F") changes fastest. "A" is
+        "F" if x's elements are contiguous in that order only, otherwise "C".
     copy : bool, optional
         True always copies. False raises a ValueError if a copy is needed. Default: a view if
         strides allow, otherwise a copy.
@@ -205,7 +236,7 @@ def reshape(x, /, shape, order="C", *, copy=None):
 
 def ravel(x, /, order="C"):
     """Flatten an array to one dimension: a view if its elements are contiguous in that order,
-    otherwise a copy. See :func:`cyrt.reshape`."""
+    otherwise a copy. See :func:`cyrt.reshape`; "K" is the order of the elements in memory."""
     return as_contiguous(reshape_to("ravel", x, (-1,), order, None))
 
 

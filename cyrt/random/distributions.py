@@ -21,7 +21,7 @@ from cyrt.runtime.device import Device
 
 Shape = SupportsIndex | Sequence[SupportsIndex]
 Real = float | Array
-_Device = Device | SupportsIndex | None
+_Device = Device | SupportsIndex | str | None
 
 
 # -- arguments -------------------------------------------------------------------------------------

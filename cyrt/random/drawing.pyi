@@ -11,7 +11,7 @@ def draw(
     words: Sequence[int | float],
     shape: SupportsIndex | Sequence[SupportsIndex],
     dtype: DType,
-    device: Device | SupportsIndex | None,
+    device: Device | SupportsIndex | str | None,
     *,
     kernel: str | None = None,
     variant: int = 0,

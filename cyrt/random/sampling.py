@@ -24,7 +24,7 @@ def permutation(
     x: Array | SupportsIndex,
     *,
     axis: SupportsIndex = 0,
-    device: Device | SupportsIndex | None = None,
+    device: Device | SupportsIndex | str | None = None,
     key: Key | None = None,
 ) -> Array:
     """A random permutation; all are equally likely.
@@ -66,7 +66,7 @@ def permutation(
     return take(array, _random_order(array.shape[along], bits, array.device), axis=along)
 
 
-def _random_order(n: int, bits: int, device: Device | SupportsIndex | None) -> Array:
+def _random_order(n: int, bits: int, device: Device | SupportsIndex | str | None) -> Array:
     """Return the indices that sort n random numbers of 64 bits."""
     return argsort(
         draw("randint", bits, (), (n,), DEFAULTS["i"], device, kernel="uint64", variant=1)

@@ -53,6 +53,8 @@ cdef int count() except -1:
 cdef int validate(index) except -1:
     """Return the index as an int if it is a device's ordinal, else raise."""
     cdef int number = count()
+    if isinstance(index, str):
+        return validate(ordinal_of_text(index))
     ordinal = as_int(index)
     if ordinal is None:
         raise TypeError(
@@ -62,6 +64,39 @@ cdef int validate(index) except -1:
             f"device {ordinal}: expected an index from 0 to {number - 1}; "
             f"there {'is one device' if number == 1 else f'are {number} devices'}")
     return ordinal
+
+
+cdef int ordinal_of_text(str text) except -1:
+    """Return the ordinal that other libraries' names of devices mean."""
+    name, colon, number = text.partition(":")
+    if name == "cuda" and (number.isdecimal() if colon else not number):
+        return int(number) if colon else cyrt_current_ordinal
+    if name == "cpu":
+        raise ValueError(f"device: {text!r}: arrays are on a GPU, or an emulated one; numpy() "
+                         "copies one to the host")
+    raise ValueError(f"device: expected a cyrt.Device, an int, or text such as 'cuda' or 'cuda:1', "
+                     f"got {text!r}")
+
+
+def is_available():
+    """Return whether there is a device, a GPU or the emulated one, on which arrays can be.
+
+    Without a GPU that is the emulated device, unless ``CYRT_DEVICE=cuda`` excludes it.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.is_available()
+    True
+    """
+    try:
+        return count() > 0
+    except (RuntimeError, OSError):
+        return False
 
 
 cdef Context* context_of(int ordinal) except NULL:
@@ -182,8 +217,9 @@ cdef class Device:
 
     Parameters
     ----------
-    index : int, optional
-        An int from 0 to ``Device.count() - 1``; default: the thread's current device.
+    index : int or str, optional
+        An int from 0 to ``Device.count() - 1``; default: the thread's current device. ``"cuda"`` is
+        the current device, too, and ``"cuda:1"`` the one with index 1; also where it is emulated.
 
     Raises
     ------

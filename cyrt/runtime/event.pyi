@@ -5,7 +5,7 @@ from cyrt.runtime.stream import CudaStream, Stream
 
 class Event:
     def __init__(
-        self, device: Device | SupportsIndex | None = None, *, timing: bool = True
+        self, device: Device | SupportsIndex | str | None = None, *, timing: bool = True
     ) -> None: ...
     @property
     def handle(self) -> int: ...

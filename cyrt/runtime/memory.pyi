@@ -7,7 +7,7 @@ class Memory: ...
 
 class Buffer(Memory):
     def __init__(
-        self, nbytes: SupportsIndex, device: Device | SupportsIndex | None = None
+        self, nbytes: SupportsIndex, device: Device | SupportsIndex | str | None = None
     ) -> None: ...
     def free(self) -> None: ...
     @property
@@ -29,7 +29,7 @@ class Buffer(Memory):
 def pointer(
     address: SupportsIndex,
     nbytes: SupportsIndex,
-    device: Device | SupportsIndex | None = None,
+    device: Device | SupportsIndex | str | None = None,
     *,
     owner: object = None,
 ) -> Buffer: ...

@@ -9,11 +9,11 @@ class CudaStream(Protocol):
 
 class Stream:
     def __init__(
-        self, device: Device | SupportsIndex | None = None, *, priority: int = 0
+        self, device: Device | SupportsIndex | str | None = None, *, priority: int = 0
     ) -> None: ...
     @staticmethod
     def wrap(
-        stream: CudaStream | SupportsIndex, device: Device | SupportsIndex | None = None
+        stream: CudaStream | SupportsIndex, device: Device | SupportsIndex | str | None = None
     ) -> Stream: ...
     @property
     def handle(self) -> int: ...

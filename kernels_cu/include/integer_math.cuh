@@ -47,6 +47,29 @@ template <class T> __device__ __noinline__ if_integer<T> remainder(T a, T b) {
     return is_signed<T> && rest != 0 && (rest < T(0)) != (b < T(0)) ? rest + b : rest;
 }
 
+// Euclid's algorithm.
+template <class U> __device__ inline U common_divisor(U a, U b) {
+    while (b) {
+        U rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+// Of absolute values, which as signed integers may not exist. gcd(0, 0) is 0.
+template <class T> __device__ __noinline__ if_integer<T> gcd(T a, T b) {
+    if (sizeof(T) == 4) return T(common_divisor(uint32(abs(a)), uint32(abs(b))));
+    return T(common_divisor(uint64(abs(a)), uint64(abs(b))));
+}
+
+// Wraps; 0 where one is 0.
+template <class T> __device__ __noinline__ if_integer<T> lcm(T a, T b) {
+    if (a == 0 || b == 0) return 0;
+    if (sizeof(T) == 4) return T(uint32(abs(a)) / uint32(gcd(a, b)) * uint32(abs(b)));
+    return T(uint64(abs(a)) / uint64(gcd(a, b)) * uint64(abs(b)));
+}
+
 // Wraps; a negative exponent gives the reciprocal, rounded to zero.
 template <class T> __device__ __noinline__ if_integer<T> pow(T a, T b) {
     if (is_signed<T> && b < T(0)) {

@@ -302,7 +302,7 @@ def test_einsum_refused(subscripts, wrong):
     with pytest.raises(TypeError, match="bool"):
         cyrt.einsum("ij->ji", x > 0)
     with pytest.raises(TypeError, match="subscripts: expected a str"):
-        cyrt.einsum(x, [0, 1])
+        cyrt.einsum([0, 1], x)
 
 
 PRODUCTS = {

@@ -241,8 +241,8 @@ def test_arrays_of_numpy_are_refused(name):
     [
         (
             ValueError,
-            "method: expected 'linear', got 'lower'",
-            lambda x: cyrt.quantile(x, 0.5, method="lower"),
+            "method: expected one of 'inverted_cdf', .*, got 'low'",
+            lambda x: cyrt.quantile(x, 0.5, method="low"),
         ),
         (
             ValueError,
@@ -251,8 +251,8 @@ def test_arrays_of_numpy_are_refused(name):
         ),
         (
             ValueError,
-            "mode: expected one of constant, edge, reflect, symmetric, wrap, got 'mean'",
-            lambda x: cyrt.pad(x, 1, "mean"),
+            "mode: expected one of constant, edge, linear_ramp, .*, wrap, got 'median'",
+            lambda x: cyrt.pad(x, 1, "median"),
         ),
         (ValueError, "pad_width: expected 0 or more", lambda x: cyrt.pad(x, -1)),
         (TypeError, "pad_width: expected ints", lambda x: cyrt.pad(x, 1.5)),

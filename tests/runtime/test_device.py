@@ -176,7 +176,7 @@ def test_index_out_of_range(index):
         cyrt.Device(index)
 
 
-@pytest.mark.parametrize("index", ["0", 0.0, True, [0]])
+@pytest.mark.parametrize("index", [b"0", 0.0, True, [0]])
 def test_index_of_another_type(index):
     with pytest.raises(TypeError, match="int"):
         cyrt.Device(index)
@@ -222,6 +222,59 @@ def test_current_device_is_per_thread_and_nests(python):
         **TWO,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_names_of_devices(python):
+    """Those of other libraries, wherever a device is taken; "cuda" is the current one."""
+    done = python(
+        """
+        import cyrt
+        assert cyrt.is_available()
+        assert cyrt.Device("cuda") == cyrt.Device("cuda:0") == cyrt.Device(0)
+        assert cyrt.Device("cuda:1").index == 1
+        x = cyrt.zeros(3, device="cuda:1")
+        assert x.device == cyrt.Device(1)
+        with cyrt.Device("cuda:1"):
+            assert cyrt.ones(3, device="cuda").device.index == 1
+            assert cyrt.Stream("cuda:0").device.index == 0
+        assert cyrt.asarray([1], device="cuda").device.index == 0
+        assert cyrt.random.uniform(shape=3, device="cuda:1").device.index == 1
+        assert cyrt.random.uniform(x, shape=3, device="cuda:1").device.index == 1
+        assert x.to_device("cuda:0").device.index == 0
+        assert x.to_device("cuda:1") is x
+        assert type(x.to_device("cpu")).__name__ == "ndarray"
+        assert cyrt.Buffer(8, device="cuda:1").device.index == 1
+        cyrt.memory_stats("cuda:1")
+        for call in (
+            lambda: cyrt.zeros(3, device="cpu"),
+            lambda: cyrt.zeros(3, device="cuda:2"),
+            lambda: cyrt.zeros(3, device="cuda:"),
+            lambda: cyrt.Device("gpu"),
+            lambda: x.to_device("mps"),
+        ):
+            try:
+                call()
+            except ValueError as error:
+                print(error)
+        """,
+        **TWO,
+    )
+    assert done.stdout.splitlines() == [
+        "device: 'cpu': arrays are on a GPU, or an emulated one; numpy() copies one to the host",
+        "device 2: expected an index from 0 to 1; there are 2 devices",
+        *(
+            "device: expected a cyrt.Device, an int, or text such as 'cuda' or 'cuda:1', got "
+            + each
+            for each in ("'cuda:'", "'gpu'", "'mps'")
+        ),
+    ], done.stderr
+
+
+def test_no_device_is_available(python):
+    done = python(
+        "import cyrt; print(cyrt.is_available())", CYRT_DEVICE="cuda", CUDA_VISIBLE_DEVICES=""
+    )
+    assert done.stdout == "False\n", done.stderr
 
 
 def test_nobody_elses_current_context_changes():

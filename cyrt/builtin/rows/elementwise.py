@@ -30,10 +30,13 @@ RARE = frozenset(
         "erfinv",
         "expm1",
         "glu",
+        "gcd",
         "glu_gate_vjp",
         "hardswish",
         "hardswish_vjp",
         "hypot",
+        "i0",
+        "lcm",
         "lgamma",
         "log10",
         "logaddexp",
@@ -98,7 +101,7 @@ UNARY: dict[str, dict[str, str]] = {
     },
     **{
         name: {"f": f"{name}(a)"}
-        for name in ("rsqrt", "cbrt", "exp2", "erf", "erfc", "erfinv", "lgamma", "sigmoid")
+        for name in ("rsqrt", "cbrt", "exp2", "erf", "erfc", "erfinv", "i0", "lgamma", "sigmoid")
     },
 }
 BINARY: dict[str, dict[str, str]] = {
@@ -130,6 +133,8 @@ BINARY: dict[str, dict[str, str]] = {
     "bitwise_xor": {"biu": "a ^ b"},
     "bitwise_left_shift": {"iu": "left_shift(a, b)"},
     "bitwise_right_shift": {"iu": "right_shift(a, b)"},
+    "gcd": {"iu": "gcd(a, b)"},
+    "lcm": {"iu": "lcm(a, b)"},
 }
 # Activation functions of real types: of a `_vjp`, a is the gradient of the result and b the input.
 # A parameter, such as the slope of leaky_relu, is the last operand. They are in a module of their

@@ -1,0 +1,115 @@
+"""Bits packed into bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cyrt.ndarray import Array
+from cyrt.ops import functions as elementary
+from cyrt.ops import reduce
+from cyrt.ops.arguments import axis_of, check_array, int_of
+from cyrt.ops.copy import astype
+from cyrt.ops.creation import asarray, zeros
+from cyrt.ops.manipulation import concat
+from cyrt.ops.shapes import expand_dims, moveaxis, ravel, reshape
+
+__all__ = ["packbits", "unpackbits"]
+
+
+def packbits(a: Array, /, axis: int | None = None, bitorder: str = "big") -> Array:
+    """Pack bits into bytes, eight along an axis in each; missing ones are 0.
+
+    Parameters
+    ----------
+    a : Array
+        bool or integers; a number is 1 where it is not 0.
+    axis : int, optional
+        By default `a` is flattened.
+    bitorder : {"big", "little"}
+        Whether the first of eight is the highest or the lowest bit.
+
+    Returns
+    -------
+    Array
+        uint8.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.packbits(cyrt.asarray([1, 0, 1]))
+    Array([160], dtype=uint8)
+    """
+    if check_array(a, "packbits: a").dtype.kind not in "biu":
+        raise TypeError(f"packbits: a: expected bool or integers, got {a.dtype}")
+    places = _places(a, bitorder, "packbits")
+    bits, along = _rows(a, axis)
+    bits = astype(bits != 0, "uint8")
+    if rest := -bits.shape[-1] % 8:
+        more = zeros((*bits.shape[:-1], rest), dtype="uint8", device=a.device)
+        bits = concat([bits, more], axis=-1)
+    groups = reshape(bits, (*bits.shape[:-1], bits.shape[-1] // 8, 8))
+    return moveaxis(reduce.sum(groups << places, axis=-1, dtype="uint8"), -1, along)
+
+
+def unpackbits(
+    a: Array, /, axis: int | None = None, count: int | None = None, bitorder: str = "big"
+) -> Array:
+    """Unpack bytes into bits, eight along an axis of each.
+
+    Parameters
+    ----------
+    a : Array
+        uint8.
+    axis : int, optional
+        By default `a` is flattened.
+    count : int, optional
+        How many bits along the axis the result has: the first ones, with 0 behind the last. A
+        negative number is how many of the last are left out. Default: all.
+    bitorder : {"big", "little"}
+        Whether the first of eight is the highest or the lowest bit.
+
+    Returns
+    -------
+    Array
+        uint8, of 0 and 1.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.unpackbits(cyrt.asarray([160], dtype="uint8"), count=3)
+    Array([1, 0, 1], dtype=uint8)
+    """
+    if check_array(a, "unpackbits: a").dtype.name != "uint8":
+        raise TypeError(f"unpackbits: a: expected uint8, got {a.dtype}")
+    places = _places(a, bitorder, "unpackbits")
+    rows, along = _rows(a, axis)
+    bits = elementary.bitwise_and(expand_dims(rows, axis=-1) >> places, 1)
+    bits = reshape(bits, (*rows.shape[:-1], 8 * rows.shape[-1]))
+    length = bits.shape[-1]
+    if count is not None:
+        wanted = int_of(count, "unpackbits: count")
+        if wanted < -length:
+            raise ValueError(f"unpackbits: count: {wanted} leaves out more than the {length} bits")
+        wanted += length if wanted < 0 else 0
+        if wanted > length:
+            more = zeros((*bits.shape[:-1], wanted - length), dtype="uint8", device=a.device)
+            bits = concat([bits, more], axis=-1)
+        bits = bits[..., :wanted]
+    return moveaxis(bits, -1, along)
+
+
+def _rows(a: Array, axis: int | None) -> tuple[Array, int]:
+    """Move the axis to the end, of the flattened array if there is none; also return its place."""
+    if axis is None or a.ndim == 0:
+        return ravel(a), 0
+    along = axis_of(axis, a.ndim)
+    return moveaxis(a, along, -1), along
+
+
+def _places(a: Array, bitorder: Any, name: str) -> Array:
+    if bitorder not in ("big", "little"):
+        raise ValueError(f"{name}: bitorder: expected 'big' or 'little', got {bitorder!r}")
+    places = np.arange(8, dtype=np.uint8)
+    return asarray(places[::-1] if bitorder == "big" else places, device=a.device)
