@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import cyrt
 from cyrt import Example, nn
 from cyrt.builtin import catalogue
 from cyrt.builtin.row import MOVES
+from cyrt.ops.ternary import ternary
 
 
 def explain(op, dtype, *shapes, strides=None, **options):
@@ -37,7 +40,8 @@ def elementwise(op, dtype, shape, strides):
         return cyrt.explain(cyrt.astype, *examples, op.removeprefix("to_"))
     if op == "copy":
         return cyrt.explain(cyrt.copy, *examples)
-    function = getattr(cyrt, op, None) or getattr(nn, op)
+    # An operation of three operands may be a step of other functions only.
+    function = getattr(cyrt, op, None) or getattr(nn, op, None) or partial(ternary, op)
     written = {} if out is None else {"out": Example(shape, row.output, out)}
     return cyrt.explain(function, *examples, **written)
 

@@ -6,8 +6,8 @@ built-in kernels for all GPUs and is the same for all of them.
 
 ``python3 tools/release.py check``  reads what is in ``dist``: names, sizes, symbols, metadata.
 
-``python3 tools/release.py try WHEEL``  installs a wheel and that of the kernels into a folder of
-their own, without sources and compilers, and runs the core's tests from there.
+``python3 tools/release.py try WHEEL``  installs a wheel, that of the kernels and NVRTC into a
+folder of their own, without sources and C compilers, and runs the core's tests from there.
 
 ``python3 tools/release.py resolve``  has a resolver choose versions of PyTorch, CuPy and Numba
 beside the extras.
@@ -319,9 +319,9 @@ def check() -> None:
 
 
 def try_wheel(wheel: Path, runner: list[str]) -> None:
-    """Run the core's tests with a wheel and that of the kernels, from a folder without sources. The
-    runner starts the wheel's Python where this machine cannot: for example qemu-aarch64 with its
-    options, and the path of that Python."""
+    """Run the core's tests with a wheel, that of the kernels and NVRTC, from a folder without
+    sources. The runner starts the wheel's Python where this machine cannot: for example
+    qemu-aarch64 with its options, and the path of that Python."""
     tag = wheel.name.split("-")[2]
     version = f"{tag[2]}.{tag[3:]}"
     processor = re.findall("|".join(PROCESSORS), wheel.name)[0]
@@ -338,7 +338,7 @@ def try_wheel(wheel: Path, runner: list[str]) -> None:
         *(python, "-m", "pip", "--quiet", "install", "--target", folder / "packages"),
         *("--only-binary=:all:", "--python-version", version, "--implementation", "cp"),
         *platforms,
-        *(wheel, kernels, "pytest", "hypothesis"),
+        *(wheel, kernels, "pytest", "hypothesis", *requirements("cu13")),
     )
     run(
         *(runner or [interpreters()[version]]),

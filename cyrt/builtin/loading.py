@@ -12,6 +12,7 @@ import lzma
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -32,8 +33,7 @@ def prebuilt_folder() -> Path:
     own = _PACKAGE / "builtin" / "prebuilt"
     if own.is_dir() or find_spec("cyrt_kernels") is None:
         return own
-    import cyrt_kernels
-
+    cyrt_kernels = import_module("cyrt_kernels")
     if cyrt_kernels.__version__ != __version__:
         warnings.warn(
             f"cyrt-kernels {cyrt_kernels.__version__} is not used: this is cyrt {__version__}. "
@@ -42,7 +42,7 @@ def prebuilt_folder() -> Path:
             stacklevel=2,
         )
         return own
-    return Path(cyrt_kernels.__file__).parent / "prebuilt"
+    return Path(str(cyrt_kernels.__file__)).parent / "prebuilt"
 
 
 PREBUILT = prebuilt_folder()

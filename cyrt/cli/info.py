@@ -108,9 +108,7 @@ def run(options: argparse.Namespace) -> int:
     headers = include_directories()
     facts.add_row("CUDA headers", "\n".join(map(str, headers)) or "not found")
     if not headers:
-        missing.append(
-            ("CUDA's headers (cuda_fp16.h ...)", f"pip install 'cyrt[cu{generation}]'")
-        )
+        missing.append(("CUDA's headers (cuda_fp16.h ...)", f"pip install 'cyrt[cu{generation}]'"))
     for title, (name, use, extra) in _LIBRARIES.items():
         found, problem = _find(name), ""
         if name == "cublasLt" and found is not None:

@@ -1,4 +1,4 @@
-"""The store of templates: keys, threads that share one. See test_exact_key.py for what is dropped."""
+"""The store of templates: keys, and threads that share one; test_exact_key has what is dropped."""
 
 from __future__ import annotations
 
