@@ -181,12 +181,13 @@ cdef object reshape_to(str name, object x, object shape, object order, object co
     cdef long long[MAX_NDIM] steps
     cdef Array array = array_of(name, x)
     cdef int ndim
-    if order == "A":
-        order = "F" if is_fortran(array) and not array.dense else "C"
-    elif order == "K" and name != "reshape":
-        array, order = in_memory_order(array), "C"
-    elif order != "C" and order != "F":
-        refuse_order(name, order)
+    if order != "C" and order != "F":
+        if order == "A":
+            order = "F" if is_fortran(array) and not array.dense else "C"
+        elif order == "K" and name != "reshape":
+            array, order = in_memory_order(array), "C"
+        else:
+            refuse_order(name, order)
     if copy is not None:
         check_flags(name, copy=copy)
     ndim = read_shape(array, shape, dims)
