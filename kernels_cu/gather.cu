@@ -35,9 +35,10 @@ __device__ inline void load_indices(const void* from, const int64 (&at)[N], int6
 }
 
 // Adds the offsets of the indices at `at`: negative ones count from the end, and those that are out
-// of bounds become the nearest one inside. kind: log2 of an index's bytes, plus 4 if unsigned.
+// of bounds become the nearest one inside, or trap. kind: log2 of an index's bytes, plus 4 if
+// unsigned.
 template <int N>
-__device__ inline void add_index(const Index& args, const int64 (&at)[N], uint32 kind,
+__device__ inline void add_index(const Index& args, const int64 (&at)[N], uint32 kind, uint32 flags,
                                  int64 (&there)[N]) {
     int64 index[N];
     switch (kind) {
@@ -53,14 +54,17 @@ __device__ inline void add_index(const Index& args, const int64 (&at)[N], uint32
 #pragma unroll
     for (int k = 0; k < N; ++k) {
         int64 i = index[k] < 0 ? index[k] + args.size : index[k];
+        // The label is in the emulated device's report.
+        if (flags & GATHER_TRAP && uint64(i) >= uint64(args.size))
+            asm volatile("{\n\tindex_out_of_range: trap;\n\t}");
         there[k] += (i < 0 ? 0 : i < args.size ? i : args.size - 1) * args.stride;
     }
 }
 
 // Called for each of many arrays, not inlined: the code would be long.
-__device__ __noinline__ int64 called_offset(Index index, int64 at, uint32 kind) {
+__device__ __noinline__ int64 called_offset(Index index, int64 at, uint32 kind, uint32 flags) {
     int64 from[1] = {at}, there[1] = {0};
-    add_index(index, from, kind, there);
+    add_index(index, from, kind, flags, there);
     return there[0];
 }
 
@@ -98,13 +102,14 @@ pick(const typename GatherParameters<N>::type& args) {
     wait_for_dependencies(args);
     launch_dependents();
     if (begin >= args.count) return;
-    if (N == 1) add_index(args.index[0], at[0], args.kinds, there);
+    if (N == 1) add_index(args.index[0], at[0], args.kinds, args.flags, there);
 #pragma unroll
     for (int k = 0; N > 1 && k < ITEMS; ++k) {
 #pragma unroll
         for (int j = 0; j < N; ++j) {
             if (j >= args.num_indices) break;
-            there[k] += called_offset(args.index[j], at[j][k], args.kinds >> 4 * j & 15);
+            there[k] +=
+                called_offset(args.index[j], at[j][k], args.kinds >> 4 * j & 15, args.flags);
         }
     }
     T* inside = static_cast<T*>(args.there);

@@ -34,7 +34,7 @@ cdef enum:
 # Record a gathering. Operands: `here`, which may be a number where it is written; `there`; the
 # arrays of indices. `itemsize` is the size of an element. A place is an offset in elements; the
 # address of `there` is what is added to all of them, and its memory is not touched. The space is
-# simplified in place. Negative indices count from the end; an index out of range is clipped to the
-# range.
+# simplified in place. Negative indices count from the end; an index out of range traps on the
+# emulated device, and is clipped to the range on a GPU.
 cdef int record_gather(Recorder encoder, int how, int itemsize, Operand* operands,
                        GatherSpace* space) except -1

@@ -9,10 +9,11 @@ from cyrt.builtin.grid cimport power_of_two, set_geometry
 from cyrt.builtin.launch cimport Launch, record_launch
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.space cimport MAX_NUMERATOR, MAX_OUTER, Divider, Outer3, Outer8, Source, divider
+from cyrt.driver.table cimport cu
 from cyrt.graph.commit cimport Recorder
 
 cdef extern from "params/gather.h" nogil:
-    enum: GATHER_VALUE
+    enum: GATHER_VALUE, GATHER_TRAP
     cdef struct Index:
         unsigned long long indices
         long long size, stride
@@ -201,6 +202,8 @@ cdef void fill(Parameters* params, const Operand* operands, const GatherSpace* s
         params.flags = GATHER_VALUE
     else:
         params.here.word[0] = operands[0].address
+    if cu.cyrtEmuGuard != NULL:
+        params.flags |= GATHER_TRAP
     params.there = operands[1].address
     for i in range(space.count):
         params.index[i].indices = operands[2 + i].address

@@ -103,8 +103,11 @@ typedef struct {
     CYRT_DRIVER_FUNCTIONS(CYRT_FIELD, CYRT_ALIAS)
 #undef CYRT_FIELD
 #undef CYRT_ALIAS
-    // Only the emulated device has it: its description of a device's fault.
+    // Only the emulated device has these: its description of a device's fault; the ranges that
+    // follow a kernel's parameters (cyrt/emulator/exec/ranges.hpp), and the memory that they limit.
     CUresult(CUDAAPI* cyrtEmuLastFault)(CUdevice device, char* text, size_t size);
+    CUresult(CUDAAPI* cyrtEmuSetRanges)(CUfunction function, size_t count, const char* parameters);
+    CUresult(CUDAAPI* cyrtEmuGuard)(CUdeviceptr address);
 } CyrtDriver;
 
 typedef struct {
@@ -121,5 +124,7 @@ static const CyrtFunction cyrt_functions[] = {
 #undef CYRT_ENTRY
 #undef CYRT_ALIAS
         {"cyrtEmuLastFault", 12000, 1, offsetof(CyrtDriver, cyrtEmuLastFault)},
+    {"cyrtEmuSetRanges", 12000, 1, offsetof(CyrtDriver, cyrtEmuSetRanges)},
+    {"cyrtEmuGuard", 12000, 1, offsetof(CyrtDriver, cyrtEmuGuard)},
 };
 enum { CYRT_NUM_FUNCTIONS = sizeof(cyrt_functions) / sizeof(cyrt_functions[0]) };

@@ -120,7 +120,10 @@ cdef extern from "functions.h":
         CUresult (*cuGraphAddTypedDependencies)(
             CUgraph, const CUgraphNode*, const CUgraphNode*, const CUgraphEdgeData*,
             size_t) noexcept nogil
+        # NULL on a GPU
         CUresult (*cyrtEmuLastFault)(CUdevice, char*, size_t) noexcept nogil
+        CUresult (*cyrtEmuSetRanges)(CUfunction, size_t, const char*) noexcept nogil
+        CUresult (*cyrtEmuGuard)(CUdeviceptr) noexcept nogil
 
 cdef Driver cu
 

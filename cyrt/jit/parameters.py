@@ -165,6 +165,18 @@ class Parameter:
         """True if it points to pointers, so that the kernel accesses memory without an argument."""
         return self.code == "pointer" and self.type.count("*") > 1
 
+    @property
+    def holds_pointers(self) -> bool:
+        """True if it points to pointers, or to structs, which may hold some."""
+        if self.code != "pointer" or "*" not in self.type:
+            return False
+        pointee = " ".join(
+            word
+            for word in self.type.partition("*")[0].split()
+            if word not in ("const", "volatile")
+        )
+        return self.indirect or (pointee != "void" and type_layout(pointee)[0] == "unknown")
+
     def __str__(self) -> str:
         if not self.name:
             return self.type

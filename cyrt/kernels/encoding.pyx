@@ -8,7 +8,7 @@ from cyrt.graph.recording cimport CLUSTER, COOPERATIVE, Geometry
 from cyrt.kernels.arguments cimport declared_memory, use_declared
 from cyrt.kernels.geometry cimport check_cluster, check_cooperative, dimension, dynamic_smem
 from cyrt.kernels.kernel cimport (
-    Arguments, Kernel, allocate_arguments, argument_tuple, check_launch, pack,
+    Arguments, Kernel, allocate_arguments, allow_declared, argument_tuple, check_launch, pack,
 )
 from cyrt.kernels.vectorcall cimport PySequence_Fast_ITEMS
 from cyrt.runtime.module cimport LoadedFunction
@@ -63,6 +63,8 @@ cdef int record_launch(Recorder recorder, kernel, grid, block, args, smem, clust
                        &packed)
         if declared is not None:
             foreign = replace_uses(self, function, declared, reads, writes, foreign, &packed)
+        if self.num_ranges:
+            allow_declared(self, &packed, declared)
         record_kernel(recorder, function, &geometry, packed.blob, packed.uses,
                       packed.num_uses, foreign, self.opaque and declared is None, flags, sizes,
                       NULL)

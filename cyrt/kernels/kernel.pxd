@@ -15,12 +15,16 @@ cdef class Kernel:
     cdef list loaded                    # per device: LoadedFunction or None
     cdef Param* params
     cdef int num_params
-    cdef unsigned int param_bytes
+    cdef unsigned int param_bytes       # with the ranges
+    # Where the ranges begin that a launch may use, and their number; 0: it has none, on a GPU.
+    cdef unsigned int range_offset
+    cdef int num_ranges
     cdef bint pdl
     # The number of parameters if the stack has room for them, so that usual arguments are packed
     # there; else -1.
     cdef int num_usual
     cdef bint opaque                    # may reach memory that no argument names
+    cdef bint unlimited                 # likewise, through any memory that may hold pointers
     cdef dict resident                  # blocks that run at once, by (device, threads, smem)
     cdef dict blocks                    # for_each's block sizes, by (device, bits of n, smem)
     cdef tuple config  # the last [grid, block, smem], and the values parsed from it
@@ -40,6 +44,8 @@ cdef struct Arguments:
     char* blob
     Use* uses
     int num_uses
+    int ranges              # number of ranges so far
+    bint holds_address      # a number is the address of memory
     void* heap
 
 # The arguments of a launch as a tuple; only a tuple or a list of them is accepted.
@@ -50,6 +56,9 @@ cdef int allocate_arguments(Kernel kernel, Py_ssize_t count, Py_ssize_t declared
 # Raises for a geometry that the kernel cannot be launched with. This may call the driver, and other
 # threads may run: it precedes the check of the arguments' memory.
 cdef int check_launch(Kernel kernel, LoadedFunction function, const Geometry* geometry) except -1
-# Writes the parameters' bytes and uses. Returns the Buffers of foreign memory, or None.
+# Adds the ranges of `reads=` and `writes=`. A launch that declares nothing, of a kernel that may
+# reach memory which no argument names, may use all memory.
+cdef void allow_declared(Kernel kernel, Arguments* packed, list declared) noexcept
+# Writes the parameters' bytes, uses and ranges. Returns the Buffers of foreign memory, or None.
 cdef list pack(Kernel kernel, LoadedFunction function, int ordinal, PyObject** args,
                Arguments* packed)

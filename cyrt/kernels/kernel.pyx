@@ -10,6 +10,7 @@ from cpython.object cimport PyObject
 from libc.string cimport memcpy, memset
 
 from cyrt import settings
+from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport MAX_DEVICES, cu
 from cyrt.graph.recorder cimport encoder_of, record_kernel
 from cyrt.graph.recording cimport Use
@@ -28,18 +29,20 @@ from cyrt.kernels.packing cimport POINTER, WORD64, Param, code_of, pack_number, 
 from cyrt.kernels.vectorcall cimport (
     Py_TYPE, PySequence_Fast_ITEMS, PyVectorcall_NARGS, offer_vectorcall,
 )
-from cyrt.runtime.device cimport Device, contexts, current_ordinal
+from cyrt.runtime.device cimport Device, contexts, current_ordinal, enter, leave
 from cyrt.runtime.memory cimport Memory, array_type, block_of, live_block
 from cyrt.runtime.module cimport LoadedFunction, allow_smem, set_layout
-from cyrt.runtime.outside cimport is_outside
+from cyrt.runtime.outside cimport contains, is_outside, outside
 from cyrt.runtime.state cimport (
-    MANAGED_MEMORY, PINNED_MEMORY, READ, WRITE, Block, StreamState,
+    DEVICE_MEMORY, FOREIGN_MEMORY, MANAGED_MEMORY, PINNED_MEMORY, READ, WRITE, Block, StreamState,
 )
 from cyrt.runtime.stream cimport current_state
 
 cdef enum:
-    STACK_BYTES = 1024          # parameters that need no allocation
+    STACK_BYTES = 2048          # parameters that need no allocation
     STACK_PARAMS = 64
+    RANGE_BYTES = 16            # of an emulated launch: see cyrt/emulator/exec/ranges.hpp
+    DECLARED_RANGES = 8         # those of `reads=` and `writes=`; the last one spans all others
 
 # CUDA's vector types: structs that hold no pointer.
 POINTER_FREE = frozenset(
@@ -233,7 +236,7 @@ cdef class Kernel:
             function = self.module._function(self.symbol, ordinal)
             function.programmatic = self.pdl and may_be_programmatic(function)
             if self.params != NULL:
-                set_layout(function, extents(self))
+                lay_out(self, function)
             self.loaded[ordinal] = function
         elif function.module.epoch != contexts[ordinal].epoch:
             raise RuntimeError(f"{self.name}: the kernel was loaded into a context of device "
@@ -429,7 +432,13 @@ cdef int adopt(Kernel self, module, str name) except -1:
             parameter.code in ("bytes", "unknown") and parameter.size >= 8
             and parameter.type not in POINTER_FREE)
         i += 1
-    set_layout(function, extents(self))
+    if cu.cyrtEmuSetRanges != NULL:
+        self.range_offset = (self.param_bytes + 7) & ~7u
+        self.num_ranges = self.num_params + DECLARED_RANGES
+        self.param_bytes = self.range_offset + self.num_ranges * RANGE_BYTES
+        self.unlimited = self.opaque or module._may_hold_pointers() or any(
+            [each.holds_pointers for each in signature.parameters])
+    lay_out(self, function)
     self.num_usual = -1 if self.opaque or function.module.globals != NULL \
         or self.num_params >= STACK_PARAMS or self.param_bytes > STACK_BYTES else self.num_params
     return 0
@@ -442,9 +451,22 @@ cdef bint may_be_programmatic(LoadedFunction function) except *:
             and cu.cuGraphAddTypedDependencies != NULL)
 
 
-cdef list extents(Kernel self):
-    """``(offset, size)`` of each parameter."""
-    return [(self.params[i].offset, self.params[i].size) for i in range(self.num_params)]
+cdef int lay_out(Kernel self, LoadedFunction function) except -1:
+    """Store the offset and size of each parameter, and of the ranges, which the driver takes as one
+    more parameter."""
+    cdef list extents = [
+        (self.params[i].offset, self.params[i].size) for i in range(self.num_params)]
+    cdef bytes text
+    cdef CUresult result
+    cdef int entered
+    if self.num_ranges and function.layout.offsets == NULL:
+        extents.append((self.range_offset, self.num_ranges * RANGE_BYTES))
+        text = "\n".join([str(each) for each in self.signature_.parameters]).encode()
+        entered = enter(function.module.ordinal, function.module.epoch, b"cyrtEmuSetRanges")
+        result = cu.cyrtEmuSetRanges(function.handle, self.num_ranges, text)
+        leave(function.module.ordinal, entered, result, b"cyrtEmuSetRanges")
+    set_layout(function, extents)
+    return 0
 
 
 cdef int bad_argument(Kernel kernel, int index, error) except -1:
@@ -510,6 +532,8 @@ cdef int launch(Launch self, PyObject** args, Py_ssize_t count) except -1:
             or <long>self.geometry.smem > function.dynamic_smem \
             or not pack_usual(kernel, stream.ordinal, args, blob, uses, &num_uses):
         return launch_any(self, args, count, None)
+    if kernel.num_ranges:
+        add_ranges(kernel, blob, uses, num_uses)
     if replay_call(stream, LAUNCH, <PyObject*>function, uses, num_uses, blob,
                    function.layout.nbytes, &self.geometry):
         return 0
@@ -530,6 +554,8 @@ cdef int launch_any(Launch self, PyObject** args, Py_ssize_t count, list declare
         if declared is not None:
             foreign, packed.num_uses = use_declared(kernel.name, declared, stream.ordinal, foreign,
                                                     packed.uses, packed.num_uses)
+        if kernel.num_ranges:
+            allow_declared(kernel, &packed, declared)
         return record_kernel(encoder_of(stream), function, &self.geometry, packed.blob,
                              packed.uses, packed.num_uses, foreign,
                              kernel.opaque and declared is None, 0, NULL, NULL)
@@ -555,6 +581,7 @@ cdef int allocate_arguments(Kernel kernel, Py_ssize_t count, Py_ssize_t declared
     packed.heap = PyMem_Malloc(uses * sizeof(Use) + kernel.param_bytes)
     if packed.heap == NULL:
         raise MemoryError()
+    packed.ranges, packed.holds_address = 0, False
     packed.uses = <Use*>packed.heap
     packed.blob = <char*>packed.heap + uses * sizeof(Use)
     return 0
@@ -611,6 +638,8 @@ cdef list pack(Kernel kernel, LoadedFunction function, int ordinal, PyObject** a
                 use += 1
             else:
                 pack_value(param, <object>value, packed.blob + param.offset)
+                if kernel.num_ranges and param.size == 8 and not packed.holds_address:
+                    packed.holds_address = is_address(packed.blob + param.offset)
                 if not (PyLong_CheckExact(<object>value) or PyFloat_CheckExact(<object>value)):
                     foreign_code = True
             param += 1
@@ -627,4 +656,60 @@ cdef list pack(Kernel kernel, LoadedFunction function, int ordinal, PyObject** a
                 else foreign + [function.module.memory]
         use += 1
     packed.num_uses = <int>(use - packed.uses)
+    if kernel.num_ranges:
+        packed.ranges = add_ranges(kernel, packed.blob, packed.uses, packed.num_uses)
     return foreign
+
+
+cdef bint is_address(const char* number) noexcept:
+    """Return whether 8 bytes are the address of memory of the device."""
+    cdef unsigned long long address
+    cdef unsigned int kind = 0
+    memcpy(&address, number, 8)
+    return cu.cuPointerGetAttribute(
+        &kind, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) == CUDA_SUCCESS \
+        and kind == CU_MEMORYTYPE_DEVICE
+
+
+cdef const Block* owner_of(const Block* block) noexcept:
+    """Return the block of the pool that other libraries' memory is a part of; else that memory."""
+    cdef const Block* other = outside[block.ordinal]
+    while other != NULL:
+        if other.kind == DEVICE_MEMORY and contains(other, block):
+            return other
+        other = other.next_outside
+    return block
+
+
+cdef void add_range(Kernel kernel, char* blob, int index, const Block* block) noexcept:
+    """Allow the bytes that the block's owner asked for."""
+    cdef unsigned long long* range
+    cdef unsigned long long end
+    if block.kind == FOREIGN_MEMORY:
+        block = owner_of(block)
+    end = block.address + (block.size if block.kind == FOREIGN_MEMORY else block.asked)
+    range = <unsigned long long*>(blob + kernel.range_offset) + 2 * min(
+        index, kernel.num_ranges - 1)
+    if index < kernel.num_ranges:
+        range[0], range[1] = block.address, end
+    else:
+        range[0], range[1] = min(range[0], block.address), max(range[1], end)
+
+
+cdef int add_ranges(Kernel kernel, char* blob, const Use* uses, int count) noexcept:
+    """Allow the memory of the arguments. Return the number of ranges, which were zero."""
+    cdef int i
+    for i in range(count):
+        add_range(kernel, blob, i, uses[i].block)
+    return count
+
+
+cdef void allow_declared(Kernel kernel, Arguments* packed, list declared) noexcept:
+    cdef unsigned long long* range = <unsigned long long*>(packed.blob + kernel.range_offset)
+    if declared is None:
+        if kernel.unlimited or packed.holds_address:
+            range[0], range[1] = 0, ~0ull
+        return
+    for buffer, _ in declared:
+        add_range(kernel, packed.blob, packed.ranges, block_of(<Memory>buffer))
+        packed.ranges += 1

@@ -361,6 +361,12 @@ class Module:
                 )
         return found if sizes is None else found.completed(sizes)
 
+    def _may_hold_pointers(self) -> bool:
+        """Whether a variable of the module may hold a pointer."""
+        image = self._image(Device.current().index)
+        code = self._code if image is None else image.code
+        return isinstance(code, bytes) and images.may_hold_pointers(code)
+
     def _check_programmatic(self, name: str) -> None:
         """Raise if the kernel does not execute ``griddepcontrol.wait``."""
         symbol = self._symbol(name)

@@ -2,8 +2,8 @@
 
 Negative indices count from the end. An index out of range raises an IndexError if its value is
 known on the host (lists, NumPy arrays), and in checking mode (CYRT_CHECK=1), which waits for the
-values; otherwise it is clipped to the range. If indices repeat, it is undefined which of the values
-is written.
+values; otherwise it traps on the emulated device, and is clipped to the range on a GPU. If indices
+repeat, it is undefined which of the values is written.
 """
 
 from cpython.long cimport PyLong_CheckExact
@@ -312,8 +312,8 @@ def take(x, /, indices, axis=None):
     x : Array
     indices : Array, or int or sequence of int
         Integers of any shape. Negative ones count from the end. An int or a sequence out of range
-        raises an IndexError; an Array does so in checking mode (``CYRT_CHECK=1``), and its indices
-        are clipped to the range otherwise.
+        raises an IndexError; an Array does so in checking mode (``CYRT_CHECK=1``). Otherwise its
+        indices are clipped to the range on a GPU, and a fault on the emulated device.
     axis : int, optional
         The axis of the indices. Default: x is flattened in C order first.
 

@@ -16,6 +16,12 @@ _PTX_VARIABLE = re.compile(
     rb"(?P<name>[A-Za-z_$%][\w$]*)\s*(?:\[[^\]]*\]\s*)*[;=,]",
     re.MULTILINE,
 )
+# A variable in whose bytes a pointer fits: NVRTC declares pointers as .u64, structs as bytes.
+_PTX_POINTER = re.compile(
+    rb"^\s*(?:\.(?:visible|weak|extern|common)\s+)*\.(?:global|const)\s+\.align\s+(?:8|16|32)\s+"
+    rb"\.[bu](?:64|8)\s+(?P<name>[A-Za-z_$%][\w$]*)",
+    re.MULTILINE,
+)
 _PTX_COMMENT = re.compile(rb"//[^\n]*|/\*.*?\*/", re.DOTALL)
 # An entry's name, and the directives between its parameters and its body (PTX ISA, "Performance-
 # Tuning Directives" and "Cluster Dimension Directives").
@@ -126,6 +132,17 @@ def variables(code: bytes) -> dict[str, bool] | None:
         return _cubin_variables(code)
     except (struct.error, IndexError, ValueError):
         return None
+
+
+def may_hold_pointers(code: bytes) -> bool:
+    """Return whether a variable that the code uses may hold a pointer: that of a fatbin may."""
+    if kind(code) != "ptx":
+        return variables(code) != {}
+    code = _PTX_COMMENT.sub(b" ", code)
+    return any(
+        code.count(name) > 1 and not _OWN.match(name.decode())
+        for name in _PTX_POINTER.findall(code)
+    )
 
 
 def required_blocks(code: bytes) -> dict[str, RequiredBlock]:

@@ -66,6 +66,8 @@ cdef bint try_driver(int ordinal, size_t size, CUdeviceptr* address, Shortage* s
     outer, pool.allocator = pool.allocator, PyThread_get_thread_ident()
     with nogil:
         result = cu.cuMemAlloc(address, size)
+        if result == CUDA_SUCCESS and cu.cyrtEmuGuard != NULL:
+            cu.cyrtEmuGuard(address[0])
     pool.allocator = outer
     if result == CUDA_ERROR_OUT_OF_MEMORY:
         leave_quietly(entered)

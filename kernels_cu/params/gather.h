@@ -5,8 +5,9 @@
 #include "params/begin.h"
 
 enum {
-    MAX_INDICES = 6,  // arrays of indices
-    GATHER_VALUE = 1  // flag: `here` is one word, passed by value
+    MAX_INDICES = 6,   // arrays of indices
+    GATHER_VALUE = 1,  // flag: `here` is one word, passed by value
+    GATHER_TRAP = 2    // flag: an index out of range traps
 };
 
 struct Index {

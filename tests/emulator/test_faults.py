@@ -374,3 +374,20 @@ def test_more_than_the_device_has(parts, text):
 )
 def test_as_much_as_the_device_has(parts):
     cyrt.Module(limited(**parts))["k"]
+
+
+def test_the_label_before_a_trap_says_why(fault):
+    """Inline code may be there several times: its labels are in a scope."""
+    name, text = fault(
+        "__global__ void faulty(int* out) {"
+        ' if (threadIdx.x == 3) asm volatile("{ too_many: trap; }");'
+        ' if (threadIdx.x == 5) asm volatile("{ too_many: trap; }"); out[0] = 1; }'
+    )
+    assert name == "CUDA_ERROR_LAUNCH_FAILED"
+    assert "thread (3,0,0)" in text
+    assert ": trap: too_many\n" in text
+
+
+def test_a_trap_without_a_label(fault):
+    _, text = fault("__global__ void faulty(int* out) { if (threadIdx.x == 3) __trap(); }")
+    assert ": trap\n" in text

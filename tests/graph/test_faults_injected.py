@@ -7,7 +7,7 @@ import gc
 import sys
 import textwrap
 import weakref
-from ctypes import c_int, c_size_t, c_ubyte, c_uint64, c_void_p
+from ctypes import c_char_p, c_int, c_size_t, c_ubyte, c_uint64, c_void_p
 from itertools import pairwise
 
 import numpy as np
@@ -395,6 +395,8 @@ def test_a_module_at_anothers_address(encoder, replaced):
     replaced("cuModuleGetFunction", [c_void_p] * 3, get_function)
     replaced("cuFuncGetAttribute", [c_void_p, c_int, c_void_p], call)
     replaced("cuFuncGetParamInfo", [c_void_p, c_size_t, c_void_p, c_void_p], call)
+    if cyrt.Device().emulated:
+        replaced("cyrtEmuSetRanges", [c_void_p, c_size_t, c_char_p], call)
     replaced("cuLaunchKernelEx", [c_void_p] * 4, call)
     replaced("cuGraphAddKernelNode", [c_void_p] * 3 + [c_size_t, c_void_p], call_with_params)
     replaced(*SET_KERNEL, call_with_params)

@@ -405,12 +405,60 @@ OUT_OF_RANGE = """
 """
 
 
-def test_indices_out_of_range_are_clamped(python):
-    done = python(OUT_OF_RANGE, CYRT_CHECK="0")
+def test_indices_out_of_range_are_clamped_on_a_gpu(python):
+    program = (
+        """
+    import cyrt
+    from cyrt.driver import table
+    table.replace("cyrtEmuGuard", 0)        # as on a GPU
+    """
+        + OUT_OF_RANGE
+    )
+    done = python(program, CYRT_CHECK="0")
     assert done.stdout.splitlines() == ["[4.0, 0.0, 2.0, 4.0]"] * 3 + [
         "[4.0]",
         "[0.0, 1.0, 0.0, 3.0, 0.0]",
     ], done.stderr
+
+
+OUT_OF_RANGE_TRAPS = """
+    import numpy as np, cyrt
+    x = cyrt.asarray(np.arange(20, dtype=np.float32).reshape(5, 4))
+    low, high = (cyrt.asarray(np.array([0, i])) for i in (-5, 5))
+    print(x[low].sum(), x[low, low[:, None] + 1].sum())     # negative ones count from the end
+    cyrt.synchronize()
+
+    def take(x, i): return x[i]
+    def rows(x, i): return cyrt.take(x, i, axis=0)
+    def below(x, i): return x[-i - 1]
+    def along(x, i): return cyrt.take_along_axis(x, i[:, None], axis=0)
+    def unsigned(x, i): return x[i.astype("uint8")]
+    def several(x, i): return x[i - i, i]
+    def put(x, i): x[i] = 0
+    def put_several(x, i): x[i - i, i] = 0
+    def add_at(x, i): cyrt.add.at(x, i, 1)
+
+    for each in take, rows, below, along, unsigned, several, put, put_several, add_at:
+        x, i = cyrt.asarray(np.ones((5, 4), np.float32)), cyrt.asarray(np.array([0, 5]))
+        cyrt.synchronize()
+        kept = each(x, i)       # nothing waits for it
+        try:
+            cyrt.synchronize()
+        except cyrt.CudaError as error:
+            print(each.__name__, error.name, str(error).splitlines()[1])
+            cyrt.Device().reset()
+"""
+
+
+def test_indices_out_of_range_trap_on_the_emulated_device(python, only_emulated):
+    done = python(OUT_OF_RANGE_TRAPS, CYRT_CHECK="0")
+    first, *lines = done.stdout.splitlines()
+    assert first == "12.0 2.0", done.stderr
+    names = " ".join(line.split()[0] for line in lines)
+    assert names == "take rows below along unsigned several put put_several add_at", done.stderr
+    for line in lines:
+        assert "CUDA_ERROR_LAUNCH_FAILED kernel cyrt_" in line
+        assert line.endswith(": trap: index_out_of_range")
 
 
 def test_indices_out_of_range_are_errors_in_checking_mode(python, only_emulated):

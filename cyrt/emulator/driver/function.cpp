@@ -1,6 +1,7 @@
 #include "driver/function.hpp"
 
 #include <algorithm>
+#include <sstream>
 
 #include "driver/context.hpp"
 #include "driver/device.hpp"
@@ -101,6 +102,14 @@ void Function::set_attribute(CUfunction_attribute which, int value) {
     }
 }
 
+void Function::set_ranges(size_t count, std::vector<std::string> declarations) {
+    std::lock_guard lock(preparing_);
+    require(count > 0 && (num_ranges() == 0 || num_ranges() == count));
+    if (num_ranges()) return;
+    declarations_ = std::move(declarations);
+    num_ranges_.store(count, std::memory_order_release);
+}
+
 void Function::check_block(Dim3 block) const {
     require(block.x && block.y && block.z);
     require(block.x <= limits::kBlockX && block.y <= limits::kBlockY && block.z <= limits::kBlockZ);
@@ -170,6 +179,18 @@ CYRT_API CUresult cuFuncGetAttribute(int* out, CUfunction_attribute which, CUfun
 CYRT_API CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute which, int value) {
     return context_entry(
         [&](Context& context) { function_from(function, context)->set_attribute(which, value); });
+}
+
+// The launches of the function have `count` ranges of 16 bytes each behind their parameters.
+// `declarations`: one line for each parameter.
+CYRT_API CUresult cyrtEmuSetRanges(CUfunction function, size_t count, const char* declarations) {
+    return context_entry([&](Context& context) {
+        require(declarations);
+        std::istringstream text(declarations);
+        std::vector<std::string> lines;
+        for (std::string line; std::getline(text, line);) lines.push_back(line);
+        function_from(function, context)->set_ranges(count, std::move(lines));
+    });
 }
 
 CYRT_API CUresult cuFuncSetCacheConfig(CUfunction function, CUfunc_cache config) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "driver/api.hpp"
 #include "driver/handles.hpp"
@@ -46,6 +47,13 @@ class Function {
     // A launch's grid, counted in blocks: .blocksareclusters counts it in clusters.
     Dim3 grid_in_blocks(Dim3 grid) const;
 
+    // From now on, and for good, launches have so many ranges behind their parameters (see
+    // exec/ranges.hpp). `declarations`: of the parameters, for the texts of faults.
+    void set_ranges(size_t count, std::vector<std::string> declarations);
+    size_t num_ranges() const { return num_ranges_.load(std::memory_order_acquire); }
+    size_t range_offset() const { return (info.param_bytes + 7) & ~size_t(7); }
+    const std::vector<std::string>& declarations() const { return declarations_; }
+
     // These throw the driver's error for a block, or a cluster, of that shape.
     void check_block(Dim3 block) const;
     void check_cluster(Dim3 cluster, Dim3 grid) const;
@@ -58,6 +66,8 @@ class Function {
     std::atomic<uint32_t> cluster_[3] = {0, 0, 0};  // from attributes
     std::atomic<bool> large_clusters_{false};
     std::atomic<int> cluster_scheduling_{CU_CLUSTER_SCHEDULING_POLICY_DEFAULT};
+    std::atomic<size_t> num_ranges_{0};
+    std::vector<std::string> declarations_;  // immutable once `num_ranges_` is set
     std::mutex preparing_;
     std::atomic<bool> prepared_{false};
     std::shared_ptr<const Program> program_;

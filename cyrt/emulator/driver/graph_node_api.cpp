@@ -74,13 +74,14 @@ void write_kernel(const KernelWork& work, Node& node, Params& out) {
     const KernelOperation& operation = work.operation;
     auto* block = const_cast<std::byte*>(operation.params.data());
     if (work.packed) {
-        node.shown_size = operation.params.size();
+        node.shown_size = operation.function->info.param_bytes;
         node.shown = {CU_LAUNCH_PARAM_BUFFER_POINTER, block, CU_LAUNCH_PARAM_BUFFER_SIZE,
                       &node.shown_size, CU_LAUNCH_PARAM_END};
     } else {
         node.shown.clear();
         for (const ParamInfo& param : operation.function->info.params)
             node.shown.push_back(block + param.offset);
+        if (operation.ranged) node.shown.push_back(block + operation.function->range_offset());
     }
     out = {};
     out.func = as_handle<CUfunction>(operation.function->handle);

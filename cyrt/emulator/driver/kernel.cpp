@@ -50,10 +50,19 @@ void check_grid(Dim3 grid) {
     require(grid.x <= limits::kGridX && grid.y <= limits::kGridY && grid.z <= limits::kGridZ);
 }
 
-// The parameters if `params` holds a pointer to each.
-void pack(const KernelInfo& info, void** params, ParamBlock& out) {
-    std::byte* block = out.reset(info.param_bytes);
-    require(params || info.params.empty());
+// The parameters if `params` holds a pointer to each, and behind these one to the ranges if the
+// launches of the function have some.
+void pack(const Function& function, void** params, ParamBlock& out) {
+    const KernelInfo& info = function.info;
+    const size_t ranges = function.num_ranges();
+    std::byte* block = out.reset(ranges ? function.range_offset() + ranges * sizeof(UsableRange)
+                                        : info.param_bytes);
+    require(params || (info.params.empty() && !ranges));
+    if (ranges) {
+        require(params[info.params.size()]);
+        std::memcpy(block + function.range_offset(), params[info.params.size()],
+                    ranges * sizeof(UsableRange));
+    }
     for (size_t i = 0; i < info.params.size(); ++i) {
         require(params[i]);
         std::memcpy(block + info.params[i].offset, params[i], info.params[i].size);
@@ -91,6 +100,13 @@ void KernelOperation::run(Context& context, const KernelHooks& hooks) const {
     launch.explicit_cluster = requested.x != 0;
     launch.dynamic_shared = dynamic_shared;
     launch.params = params.data();
+    UsableRanges ranges;
+    if (ranged) {
+        ranges = {reinterpret_cast<const UsableRange*>(params.data() + function->range_offset()),
+                  function->num_ranges(), &function->info, params.data(),
+                  &function->declarations()};
+        launch.ranges = &ranges;
+    }
     launch.cooperative = cooperative;
     launch.arena = &context.device.arena;
     launch.grid_id = ++last_grid;
@@ -130,11 +146,11 @@ KernelOperation kernel_operation(std::shared_ptr<Function> function, const Launc
                                  void** params, void** extra) {
     check_launch(*function, shape);
     require(!params || !extra);
-    KernelOperation operation{shape, nullptr, {}};
+    KernelOperation operation{shape, nullptr, {}, !extra && function->num_ranges() != 0};
     if (extra)
         pack_extra(function->info, extra, operation.params);
     else
-        pack(function->info, params, operation.params);
+        pack(*function, params, operation.params);
     // Errors of its preparation are reported to the caller.
     const Program& program = function->program();
     function->context().fix_limits(program.uses_heap, program.prints);

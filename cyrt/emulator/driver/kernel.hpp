@@ -16,7 +16,7 @@ class Context;
 class Function;
 class LaunchAttributes;
 
-// A kernel's parameters, packed. Small ones need no heap memory.
+// A kernel's parameters, packed, and the ranges behind them. Small ones need no heap memory.
 class ParamBlock {
   public:
     // Allocates `size` bytes, all zero.
@@ -34,7 +34,7 @@ class ParamBlock {
 
   private:
     size_t size_ = 0;
-    alignas(16) std::byte inline_[192];
+    alignas(16) std::byte inline_[320];
     std::vector<std::byte> large_;
 };
 
@@ -55,6 +55,7 @@ struct KernelHooks {
 struct KernelOperation : LaunchShape {
     std::shared_ptr<Function> function;
     ParamBlock params;
+    bool ranged = false;  // ranges are behind the parameters
     static constexpr bool runs_after_fault = false;
     void run(Context& context) const { run(context, {}); }
     void run(Context& context, const KernelHooks& hooks) const;

@@ -181,6 +181,14 @@ CYRT_API CUresult cuMemAlloc_v2(CUdeviceptr* out, size_t size) {
     });
 }
 
+// Launches with ranges use no more of the allocation than these say.
+CYRT_API CUresult cyrtEmuGuard(CUdeviceptr address) {
+    return context_entry([&](Context&) {
+        Device* const device = device_of(address);
+        require(device && device->arena.guard(address));
+    });
+}
+
 CYRT_API CUresult cuMemAllocPitch_v2(CUdeviceptr* out, size_t* pitch, size_t width, size_t height,
                                      unsigned element) {
     return context_entry([&](Context& context) {

@@ -8,7 +8,9 @@ CYRT_API CUresult cuCtxGetDevice_v2(CUdevice* out, CUcontext context);
 CYRT_API CUresult cuCtxSynchronize_v2(CUcontext context);
 CYRT_API CUresult cuProfilerStart();
 CYRT_API CUresult cuProfilerStop();
+CYRT_API CUresult cyrtEmuGuard(CUdeviceptr address);
 CYRT_API CUresult cyrtEmuLastFault(CUdevice device, char* text, size_t size);
+CYRT_API CUresult cyrtEmuSetRanges(CUfunction function, size_t count, const char* declarations);
 
 namespace cyrt::emu {
 
@@ -298,7 +300,9 @@ const Entry kEntries[] = {
     {"cuStreamWriteValue32", 11070, as_pointer(cuStreamWriteValue32_v2)},
     {"cuStreamWriteValue64", 11070, as_pointer(cuStreamWriteValue64_v2)},
     {"cuThreadExchangeStreamCaptureMode", 10010, as_pointer(cuThreadExchangeStreamCaptureMode)},
+    {"cyrtEmuGuard", 0, as_pointer(cyrtEmuGuard)},
     {"cyrtEmuLastFault", 0, as_pointer(cyrtEmuLastFault)},
+    {"cyrtEmuSetRanges", 0, as_pointer(cyrtEmuSetRanges)},
 };
 
 // The newest function of that name up to `version`.

@@ -91,13 +91,27 @@ struct LaneAccess {
         return stretch.host + at + uint64_t(lane) * stretch.lane_stride;
     }
 
+    // The memory that holds all bytes, as far as the launch may use it.
+    Region region_here() const {
+        for (const Region& recent : context.recent->items)
+            if (recent.holds(address, bytes)) return recent;
+        Region region;
+        if (!context.arena->find(address, region) || !region.holds(address, bytes))
+            fault(FaultKind::illegal_address,
+                  "address " + hex(address) + " (" + context.arena->describe(address) + ")");
+        const UsableRanges* const ranges = context.launch->ranges;
+        if (region.guarded && ranges && !ranges->narrow(address, bytes, region))
+            fault(FaultKind::illegal_address,
+                  "address " + hex(address) + " (" + ranges->describe(address, bytes) + ")");
+        context.recent->add(region);
+        return region;
+    }
+
     std::byte* in_device_memory() const {
         AccessWatch* const watch = context.launch->watch;
         Region region = context.regions[op.cache];
         if (!region.holds(address, bytes)) {
-            if (!context.arena->find(address, region) || !region.holds(address, bytes))
-                fault(FaultKind::illegal_address,
-                      "address " + hex(address) + " (" + context.arena->describe(address) + ")");
+            region = region_here();
             if (region.read_only && access != Access::read)
                 fault(FaultKind::illegal_address, "address " + hex(address) + " (" +
                                                       context.arena->describe(address) +
@@ -134,6 +148,39 @@ struct LaneAccess {
     }
 };
 
+// Finds the lanes of `left` whose bytes are in the region; returns the others.
+uint32_t locate_in(const Region& region, uint32_t left, uint64_t bytes,
+                   const uint64_t (&from)[kWarpSize], uint64_t (&to)[kWarpSize]) {
+    if (region.hi - region.lo < bytes) return left;
+    const uint64_t last = region.hi - region.lo - bytes;
+    uint32_t found = 0;
+    for (int lane = 0; lane < kWarpSize; ++lane) {
+        const uint64_t at = from[lane] - region.lo;
+        if (!(left & kLaneBit[lane]) || at > last || (from[lane] & (bytes - 1)) != 0) continue;
+        to[lane] = reinterpret_cast<uint64_t>(region.host) + at;
+        found |= kLaneBit[lane];
+    }
+    return left & ~found;
+}
+
+// The lanes of a warp often access two or three arrays with one instruction.
+void locate_by_region(const Warp& warp, const MemoryOp& op, Access access,
+                      HostAddresses& addresses) {
+    const WarpContext& context = *warp.context;
+    const uint64_t bytes = uint64_t(op.size) * op.count;
+    const Region& region = context.regions[op.cache];
+    alignas(64) uint64_t host[kWarpSize];
+    uint32_t left = locate_in(region, warp.active, bytes, addresses.lane, host);
+    while (left) {
+        const int lane = first_lane(left);
+        const LaneAccess next{context, op, access, lane, addresses.lane[lane], bytes};
+        host[lane] = reinterpret_cast<uint64_t>(next.host());  // which remembers the region
+        left = locate_in(region, left & ~kLaneBit[lane], bytes, addresses.lane, host);
+    }
+    for (int lane = 0; lane < kWarpSize; ++lane)
+        addresses.lane[lane] = host[warp.lane_on[lane] ? lane : first_lane(warp.active)];
+}
+
 }  // namespace
 
 void locate_each(const Warp& warp, const MemoryOp& op, AddressKind kind, Access access,
@@ -141,6 +188,8 @@ void locate_each(const Warp& warp, const MemoryOp& op, AddressKind kind, Access 
     const uint64_t bytes = uint64_t(op.size) * op.count;
     const uint64_t window = kind == AddressKind::window ? window_of(op.space) : 0;
     const int first = first_lane(warp.active);
+    if (window == 0 && !op.async && !warp.context->checking && !warp.context->launch->watch)
+        return locate_by_region(warp, op, access, addresses);
     if (warp.context->hazards) warp.context->hazards->compare_writes();
     uint64_t last = 0;  // a lane that accesses what the one before does needs no search of its own
     std::byte* host = nullptr;

@@ -30,6 +30,7 @@ std::string hex(uint64_t value) {
 struct Range {
     uint64_t lo, size;
     bool read_only = false;
+    bool guarded = false;
     uint64_t hi() const { return lo + size; }
     bool holds(uint64_t address) const { return address >= lo && address < hi(); }
 };
@@ -136,6 +137,12 @@ struct Arena::State {
         }
     }
 
+    // The live allocation that starts at `address`, or nullptr.
+    Range* allocation(uint64_t address) {
+        const Range* found = at_or_below(live, address);
+        return found && found->lo == address ? &live[size_t(found - live.data())] : nullptr;
+    }
+
     // First fit; 0 if no range is wide enough.
     uint64_t take(uint64_t span) {
         for (auto it = vacant.begin(); it != vacant.end(); ++it) {
@@ -211,9 +218,14 @@ bool Arena::release(uint64_t address) {
 
 void Arena::make_read_only(uint64_t address) {
     std::unique_lock lock(state_->mutex);
-    const auto found = std::find_if(state_->live.begin(), state_->live.end(),
-                                    [&](const Range& range) { return range.lo == address; });
-    if (found != state_->live.end()) found->read_only = true;
+    if (Range* const found = state_->allocation(address)) found->read_only = true;
+}
+
+bool Arena::guard(uint64_t address) {
+    std::unique_lock lock(state_->mutex);
+    Range* const found = state_->allocation(address);
+    if (found) found->guarded = true;
+    return found != nullptr;
 }
 
 void Arena::attach(void* host, uint64_t size) {
@@ -245,8 +257,9 @@ bool Arena::find(uint64_t address, Region& out) const {
         const Range* range = at_or_below(s.live, address);
         if (!range || !range->holds(address)) return false;
         uint64_t offset = range->lo - s.base;
-        out = {range->lo, range->hi(), s.memory + offset, s.valid ? s.valid + offset : nullptr,
-               range->read_only};
+        out = {range->lo,         range->hi(),
+               s.memory + offset, s.valid ? s.valid + offset : nullptr,
+               range->read_only,  range->guarded};
         return true;
     }
     if (const Range* range = at_or_below(s.attached, address); range && range->holds(address)) {

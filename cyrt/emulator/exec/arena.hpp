@@ -1,6 +1,7 @@
 // Device memory: live allocations, looked up by address, with the data for checks.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -16,11 +17,20 @@ struct Region {
     std::byte* host = nullptr;  // host address of the byte at `lo`
     uint8_t* valid = nullptr;   // one byte for each: 0 = never written; nullptr: not tracked
     bool read_only = false;     // for kernels: constant memory
+    bool guarded = false;       // a launch with ranges uses no more of it than they say
 
     bool holds(uint64_t address, uint64_t size) const {
         return address >= lo && address <= hi && hi - address >= size;
     }
     std::byte* at(uint64_t address) const { return host + (address - lo); }
+};
+
+// The regions that a launch's accesses were last in; a search of the arena takes a lock.
+struct RecentRegions {
+    std::array<Region, 4> items;
+    size_t next = 0;
+
+    void add(const Region& region) { items[next++ % items.size()] = region; }
 };
 
 // INVARIANTS
@@ -39,6 +49,7 @@ class Arena {
     uint64_t allocate(uint64_t size);
     bool release(uint64_t address);         // false: not the start of a live allocation
     void make_read_only(uint64_t address);  // of a live allocation
+    bool guard(uint64_t address);           // likewise; false: it is none
 
     // Host memory that kernels may use under its own address (pinned, registered, managed).
     void attach(void* host, uint64_t size);

@@ -147,6 +147,8 @@ struct Program {
 
 // "PTX line 41 (k.cu:7)"; without the line of the source if the PTX does not have it.
 std::string place_of(const Program& program, uint32_t line);
+// "trap"; or "trap: index_out_of_range" if a label of that name is before it.
+std::string trap_text(const Program& program, uint32_t line);
 
 // Bytes of a register's cell for a value of that type.
 uint8_t cell_of(ptx::Type type);

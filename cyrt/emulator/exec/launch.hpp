@@ -10,6 +10,7 @@
 
 #include "exec/arena.hpp"
 #include "exec/program.hpp"
+#include "exec/ranges.hpp"
 #include "exec/watch.hpp"
 
 namespace cyrt::emu {
@@ -48,8 +49,9 @@ struct Launch {
     Dim3 cluster;                   // in blocks; the grid is a multiple of it
     bool explicit_cluster = false;  // requested explicitly, possibly with one block
     uint32_t dynamic_shared = 0;
-    const std::byte* params = nullptr;  // laid out by KernelInfo::params
-    bool cooperative = false;           // every block makes progress (grid-wide barriers)
+    const std::byte* params = nullptr;     // laid out by KernelInfo::params
+    const UsableRanges* ranges = nullptr;  // what it may use of guarded memory; nullptr: all
+    bool cooperative = false;              // every block makes progress (grid-wide barriers)
     Arena* arena = nullptr;
     Heap* heap = nullptr;
     uint32_t stack_limit = 0;  // bytes a thread for the frames of a program with an open stack

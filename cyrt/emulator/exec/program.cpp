@@ -85,6 +85,11 @@ std::string place_of(const Program& program, uint32_t line) {
     return out + " (" + name + ":" + std::to_string(place.line) + ")";
 }
 
+std::string trap_text(const Program& program, uint32_t line) {
+    const auto reason = program.module->reasons.find(int(line));
+    return reason == program.module->reasons.end() ? "trap" : "trap: " + reason->second;
+}
+
 bool is_declared_right(const ptx::Signature& declared, SystemCall call) {
     const auto has_sizes = [](const std::vector<ptx::Variable>& variables,
                               std::initializer_list<uint64_t> sizes) {

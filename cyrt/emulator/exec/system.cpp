@@ -45,20 +45,24 @@ class LaneMemory {
                           context_.local_bytes, low, size);
         case kParamWindow: return inside(context_.params, context_.param_bytes, low, size);
         }
-        if (!region_.holds(address, size) && !context_.arena->find(address, region_)) fail(address);
-        if (!region_.holds(address, size)) fail(address);
+        if (!region_.holds(address, size)) {
+            if (!context_.arena->find(address, region_) || !region_.holds(address, size))
+                fail(address, context_.arena->describe(address));
+            const UsableRanges* const ranges = context_.launch->ranges;
+            if (region_.guarded && ranges && !ranges->narrow(address, size, region_))
+                fail(address, ranges->describe(address, size));
+        }
         return region_.at(address);
     }
 
     const std::byte* inside(const std::byte* base, uint64_t bytes, uint64_t offset, uint64_t size) {
-        if (offset > bytes || bytes - offset < size) fail(offset);
+        if (offset > bytes || bytes - offset < size) fail(offset, context_.arena->describe(offset));
         return base + offset;
     }
 
-    [[noreturn]] void fail(uint64_t address) {
+    [[noreturn]] void fail(uint64_t address, const std::string& place) {
         throw FaultSignal{FaultKind::illegal_address, lane_,
-                          "a system call reads address " + hex(address) + " (" +
-                              context_.arena->describe(address) + ")"};
+                          "a system call reads address " + hex(address) + " (" + place + ")"};
     }
 
     const WarpContext& context_;

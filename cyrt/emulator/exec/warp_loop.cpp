@@ -161,7 +161,8 @@ void Block::run_control(WarpState& warp, const Inst& inst, const Control& contro
         released_dependents_ = true;
         break;
     case ControlKind::yield: warp.budget = 0; break;
-    case ControlKind::trap: throw FaultSignal{FaultKind::trap, first_lane(mask), "trap"};
+    case ControlKind::trap:
+        throw FaultSignal{FaultKind::trap, first_lane(mask), trap_text(*program_, inst.line)};
     case ControlKind::breakpoint:
         throw FaultSignal{FaultKind::trap, first_lane(mask), "brkpt, and no debugger is there"};
     default: break;  // run_warp handles the others

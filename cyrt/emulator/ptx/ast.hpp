@@ -161,6 +161,7 @@ struct Module {
     std::map<std::string, Function> functions;
     std::map<std::string, std::string> aliases;  // .alias
     std::map<uint32_t, std::string> files;       // .file: names of the source's files
+    std::map<int, std::string> reasons;          // by the line of a trap: a label before it
 };
 
 }  // namespace cyrt::ptx

@@ -263,6 +263,9 @@ class FunctionParser {
             function_.prototypes[table] = prototype();
         } else if (!scopes_.add_label(name.text, int32_t(function_.body.size()))) {
             throw Error(name.line, "label " + std::string(name.text) + " is defined twice");
+        } else if (name.text[0] != '$') {  // the compiler's own labels say nothing
+            last_label_ = name.text;
+            labelled_ = function_.body.size();
         }
     }
 
@@ -336,6 +339,8 @@ class FunctionParser {
             } while (lexer_.accept(","));
             lexer_.expect(";");
         }
+        if (out.opcode == "trap" && labelled_ == function_.body.size())
+            builder_.module.reasons[out.line] = last_label_;
         function_.body.push_back(std::move(out));
     }
 
@@ -430,6 +435,8 @@ class FunctionParser {
     Function function_;
     std::vector<LabelUse> labels_;
     std::vector<TableLabel> table_labels_;
+    std::string last_label_;
+    size_t labelled_ = SIZE_MAX;  // the instruction behind that label
 };
 
 }  // namespace
