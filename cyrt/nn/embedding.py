@@ -10,7 +10,7 @@ from cyrt import settings
 from cyrt.dtypes import DEFAULTS
 from cyrt.dtypes import dtype as _dtype
 from cyrt.ndarray import Array
-from cyrt.nn.checks import check_floating, check_gradient, wide_type
+from cyrt.nn.checks import check_floating, check_gradient
 from cyrt.ops.arange import arange
 from cyrt.ops.arguments import axis_of, check_array, int_of
 from cyrt.ops.copy import check_device
@@ -96,12 +96,11 @@ def embedding_vjp(g: Array, x: Array, weight: Array) -> Array:
     check_floating(name, "weight", weight)
     features = weight.shape[1]
     check_gradient(name, g, (*x.shape, features), weight, "weight")
-    wide = wide_type(weight)
-    result = zeros(weight.shape, dtype=wide, device=weight.device)
+    result = zeros(weight.shape, dtype=weight.dtype, device=weight.device)
     if x.size and weight.size:
-        rows = reshape(g.astype(wide, copy=False), (x.size, features))
-        combine_at("add", result, (reshape(x, (x.size,)),), rows)
-    return result.astype(weight.dtype, copy=False)
+        # It adds in a wider type, in one order.
+        combine_at("add", result, (reshape(x, (x.size,)),), reshape(g, (x.size, features)))
+    return result
 
 
 def one_hot(x: Array, num_classes: int, *, axis: int = -1, dtype: Any = None) -> Array:
