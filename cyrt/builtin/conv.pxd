@@ -4,8 +4,8 @@
 # - The padding of parameters is zero: equal launches have equal bytes.
 # - Results do not depend on the order in which blocks run: parts of a sum go to a workspace and are
 #   added in one order.
-# - A plan holds for one device, one alignment of each operand, and the same operands absent. Whoever
-#   stores it holds its template (see graph/exact_key).
+# - A plan is valid for one device, one alignment of each operand, and the same operands absent.
+#   Whoever stores it holds its template (see graph/exact_key).
 
 from cpython.object cimport PyObject
 

@@ -35,6 +35,7 @@ SAMPLES = 4
 CALLS = 8
 ROTATED = 128 << 20
 
+
 def nbytes(problem, int name):
     """Return the bytes from the first to the last element of a tensor, or of the bias."""
     itemsize = dtype_of(problem.dtype).itemsize

@@ -88,7 +88,7 @@ cdef bint is_held(PyObject* kept) except -1:
 
 
 cdef bint drop_oldest() except -1:
-    """Drop the template that was used longest ago and is not held. Return False if there is none."""
+    """Drop the template that was used longest ago and is not held; return False: there is none."""
     cdef Set* set
     cdef Set* found = NULL
     cdef PyObject* kept

@@ -6,7 +6,6 @@ type and shape, and the launches.
 
 from cpython.list cimport PyList_CheckExact
 from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
-from cpython.object cimport PyObject
 from cpython.sequence cimport PySequence_Fast_GET_ITEM, PySequence_Fast_GET_SIZE
 from cpython.tuple cimport PyTuple_CheckExact
 from libc.string cimport memcpy, memset
@@ -246,9 +245,11 @@ cdef int read_call(Call* call, str name, const Function* function, Array source,
                                      dilation, input_dilation)
         stride, input_dilation = 1, stride
     if function.op == INPUT_VJP:
-        ndim, dims = absent.ndim, absent.dims
+        ndim = absent.ndim
+        dims = &absent.dims[0]
     elif function.op == WEIGHT_VJP:
-        weight_ndim, weight_dims = absent.ndim, absent.dims
+        weight_ndim = absent.ndim
+        weight_dims = &absent.dims[0]
     read_sizes(conv, name, function.wanted, ndim, dims, weight_ndim, weight_dims, stride, padding,
                dilation, input_dilation, groups, function.flip)
     conv.activation = activation

@@ -112,7 +112,7 @@ def test_operations_whose_keys_have_one_hash(equal_hashes, rng):
             np.testing.assert_allclose(found, rows, 1e-5, 1e-5)
 
 
-def test_a_plan_leaves_while_its_launch_is_recorded(equal_hashes, replaced, pooled):
+def test_a_plan_leaves_while_its_launch_is_recorded(equal_hashes, replaced, batched):
     """The launch waits for another stream, which is committed before; others store plans then."""
     x, others = cyrt.ones((64, 48)), [cyrt.ones((i + 2, 3)) for i in range(WAYS + 1)]
     streams = [cyrt.Stream() for _ in range(3)]
