@@ -1,12 +1,17 @@
 """Products of matrices, vectors and tensors."""
 
+from libc.string cimport memset
 from numpy import broadcast_shapes
 
 from cyrt.dtypes import DTYPES, dtype as _dtype
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.builtin.matmul cimport record_product
 from cyrt.builtin.space cimport MAX_NDIM
-from cyrt.builtin.entry cimport op_code
+from cyrt.builtin.entry cimport dtype_code, op_code
+from cyrt.builtin.library cimport CUBLASLT, is_served
+from cyrt.builtin.library_product cimport (
+    Matrices, is_large, is_library_type, record_library_product,
+)
 from cyrt.builtin.operand cimport Operand
 from cyrt.ndarray cimport (
     Array, as_contiguous, device_of, itemsizes, new_array_on, overlaps, set_operand, shape_of,
@@ -16,12 +21,12 @@ from cyrt.ops.arguments import axes_of, check_array, int_of, is_int, refuse_devi
 from cyrt.ops.copy cimport assign_array, cast, check_device
 from cyrt.ops.elementwise cimport binary
 from cyrt.ops.elementwise_broadcast cimport check_out
-from cyrt.ops.library_matmul cimport multiply_by_library
 from cyrt.ops.promotion cimport FLOAT32, kinds, promote
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state
 
 cdef int MULTIPLY = op_code("multiply")
+cdef int INT8 = dtype_code("int8"), INT32 = dtype_code("int32")
 
 # A product: out[..., i, j] = the sum of a[..., i, :] * b[..., :, j].
 cdef struct Factors:
@@ -47,6 +52,41 @@ cdef int joint_type(str name, object x1, object x2) except -1:
 
 cdef int refuse_shapes(str name, Array a, Array b, str why) except -1:
     raise ValueError(f"{name}: shapes {shape_of(a)} and {shape_of(b)}: {why}")
+
+
+cdef Array multiply_by_library(Array a, Array b, Array c, int code, double alpha, double beta):
+    """Return alpha * (a @ b) + beta * c, or None if the library does not provide it; c may be None,
+    and the result is of the type `code`, as c is."""
+    cdef Matrices p
+    cdef Operand[4] operands
+    cdef long long[2] dims
+    cdef int ordinal = device_of(a)
+    cdef StreamState* stream
+    cdef Array out
+    if a.ndim_ != 2 or b.ndim_ != 2 or a.code != b.code or a.dims[1] != b.dims[0] \
+            or device_of(b) != ordinal or not (is_library_type[code] and a.code == code
+                                               or a.code == INT8 and code == INT32):
+        return None
+    memset(&p, 0, sizeof(p))
+    p.operands, p.dtype, p.out_dtype = operands, a.code, code
+    p.m, p.n, p.k, p.batch = a.dims[0], b.dims[1], a.dims[1], 1
+    p.a_m, p.a_k, p.b_k, p.b_n = a.steps[0], a.steps[1], b.steps[0], b.steps[1]
+    p.alpha, p.beta = [alpha, 0], [beta, 0]
+    if p.m < 2 or p.n < 2 or not is_large(&p) or not is_served(CUBLASLT, ordinal):
+        return None
+    if c is not None:
+        if c.ndim_ != 2 or c.code != code or device_of(c) != ordinal or c.dims[0] != p.m \
+                or c.dims[1] != p.n:
+            return None
+        p.c_m, p.c_n = c.steps[0], c.steps[1]
+        set_operand(&operands[3], c)
+    stream = current_state(ordinal)
+    dims[0], dims[1] = p.m, p.n
+    out = new_array_on(stream, code, 2, dims)
+    set_operand(&operands[0], out)
+    set_operand(&operands[1], a)
+    set_operand(&operands[2], b)
+    return out if record_library_product(encoder_of(stream), &p) else None
 
 
 cdef Array multiply(str name, Array a, Array b, const Factors* factors, int ndim,
