@@ -27,6 +27,7 @@ cdef extern from *:
 
 cdef enum:
     MOST_NODES = 1000
+    MOST_RANGES = 32        # of a launch on the emulated device
 
 
 cdef class Chain:
@@ -52,7 +53,8 @@ cdef class Chain:
     cdef int ordinal, n
     cdef CUstream stream
     cdef CUdeviceptr x, b
-    cdef void* params[4]
+    cdef void* params[5]
+    cdef unsigned long long[MOST_RANGES][2] ranges
 
     def __init__(self, Kernel kernel not None, unsigned int grid, unsigned int block, x, b, int n,
                  Kernel other=None):
@@ -67,6 +69,11 @@ cdef class Chain:
         self.epoch = current_state(self.ordinal).epoch
         self.params[0], self.params[1] = &self.x, &self.b
         self.params[2], self.params[3] = &self.x, &self.n
+        # The emulated device takes them behind the parameters: all memory may be used.
+        assert kernel.num_ranges <= MOST_RANGES
+        memset(self.ranges, 0, sizeof(self.ranges))
+        self.ranges[0][1] = ~0ull
+        self.params[4] = self.ranges
 
     @property
     def programmatic(self):

@@ -60,14 +60,14 @@ def test_out_of_bounds(fault, access, doing):
     assert "kernel faulty, block (3,0,0), thread (4,0,0), PTX line" in text
     assert doing in text
     assert "of 4 bytes at address 0x" in text
-    assert "0 bytes past the end of the 400-byte allocation" in text
+    assert "0 bytes past the end of argument 1 (int* out), 400 bytes at 0x" in text
 
 
 @pytest.mark.parametrize("checked", ["0", "1"])
 @pytest.mark.parametrize(
     ("offset", "place"),
     [
-        ("1", "4 bytes before the 400-byte allocation at 0x2000000000000"),
+        ("1", "4 bytes before argument 1 (int* out), 400 bytes at 0x2000000000000"),
         ("(1ll << 45)", "no memory of this device"),
     ],
 )

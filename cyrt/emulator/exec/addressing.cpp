@@ -96,10 +96,15 @@ struct LaneAccess {
         for (const Region& recent : context.recent->items)
             if (recent.holds(address, bytes)) return recent;
         Region region;
+        const UsableRanges* const ranges = context.launch->ranges;
         if (!context.arena->find(address, region) || !region.holds(address, bytes))
             fault(FaultKind::illegal_address,
-                  "address " + hex(address) + " (" + context.arena->describe(address) + ")");
-        const UsableRanges* const ranges = context.launch->ranges;
+                  "address " + hex(address) + " (" +
+                      context.arena->describe(address,
+                                              [&](uint64_t lo, uint64_t hi) {
+                                                  return ranges ? ranges->name(lo, hi) : "";
+                                              }) +
+                      ")");
         if (region.guarded && ranges && !ranges->narrow(address, bytes, region))
             fault(FaultKind::illegal_address,
                   "address " + hex(address) + " (" + ranges->describe(address, bytes) + ")");
@@ -154,12 +159,12 @@ uint32_t locate_in(const Region& region, uint32_t left, uint64_t bytes,
     if (region.hi - region.lo < bytes) return left;
     const uint64_t last = region.hi - region.lo - bytes;
     uint32_t found = 0;
-    for (int lane = 0; lane < kWarpSize; ++lane) {
+    for_lanes(left, [&](int lane) {
         const uint64_t at = from[lane] - region.lo;
-        if (!(left & kLaneBit[lane]) || at > last || (from[lane] & (bytes - 1)) != 0) continue;
+        if (at > last || (from[lane] & (bytes - 1)) != 0) return;
         to[lane] = reinterpret_cast<uint64_t>(region.host) + at;
         found |= kLaneBit[lane];
-    }
+    });
     return left & ~found;
 }
 

@@ -271,13 +271,13 @@ bool Arena::find(uint64_t address, Region& out) const {
     return false;
 }
 
-std::string Arena::describe(uint64_t address) const {
+std::string Arena::describe(uint64_t address, const Namer& name) const {
     const State& s = *state_;
     if (address < kPage) return address ? "near the null pointer" : "the null pointer";
     std::shared_lock lock(s.mutex);
     if (!s.owns(address)) {
         for (const Arena* peer : s.peers)
-            if (peer->state_->owns(address)) return peer->describe(address);
+            if (peer->state_->owns(address)) return peer->describe(address, name);
     }
     const Range* nearest = nullptr;
     for (const std::vector<Range>* ranges : {&s.live, &s.attached})
@@ -294,9 +294,10 @@ std::string Arena::describe(uint64_t address) const {
     if (!nearest || distance(*nearest, address) > s.capacity)
         return s.owns(address) ? "no memory is allocated on this device"
                                : "no memory of this device";
+    const std::string named = name ? name(nearest->lo, nearest->hi()) : "";
     return bytes(distance(*nearest, address)) +
-           (address < nearest->lo ? " before the " : " past the end of the ") +
-           allocation_at(*nearest);
+           (address < nearest->lo ? " before " : " past the end of ") +
+           (named.empty() ? "the " + allocation_at(*nearest) : named);
 }
 
 uint64_t Arena::capacity() const { return state_->capacity; }

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -61,8 +62,9 @@ class Arena {
 
     bool find(uint64_t address, Region& out) const;
     // A description for faults: "4 bytes past the end of the 4096-byte allocation at 0x…", "inside
-    // the freed …".
-    std::string describe(uint64_t address) const;
+    // the freed …". `name` may have another name for the nearest allocation, or "".
+    using Namer = std::function<std::string(uint64_t lo, uint64_t hi)>;
+    std::string describe(uint64_t address, const Namer& name = {}) const;
 
     uint64_t capacity() const;
     uint64_t used() const;

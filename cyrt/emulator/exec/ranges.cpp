@@ -46,6 +46,13 @@ std::string UsableRanges::owner(const UsableRange& range) const {
     return "memory that reads= or writes= names";
 }
 
+std::string UsableRanges::name(uint64_t lo, uint64_t hi) const {
+    for (const UsableRange* range = items; range != items + count; ++range)
+        if (range->lo == lo && range->hi == hi)
+            return owner(*range) + ", " + bytes(hi - lo) + " at " + hex(lo);
+    return "";
+}
+
 std::string UsableRanges::describe(uint64_t address, uint64_t size) const {
     const UsableRange* nearest = nullptr;
     for (const UsableRange* range = items; range != items + count; ++range)
@@ -53,8 +60,7 @@ std::string UsableRanges::describe(uint64_t address, uint64_t size) const {
             (!nearest || distance(*range, address, size) < distance(*nearest, address, size)))
             nearest = range;
     if (!nearest) return "the launch names no memory of the device";
-    const std::string what =
-        owner(*nearest) + ", " + bytes(nearest->hi - nearest->lo) + " at " + hex(nearest->lo);
+    const std::string what = name(nearest->lo, nearest->hi);
     if (address >= nearest->hi) return bytes(address - nearest->hi) + " past the end of " + what;
     if (address < nearest->lo) return bytes(nearest->lo - address) + " before " + what;
     return "the last " + bytes(address + size - nearest->hi) + " past the end of " + what;
