@@ -18,19 +18,22 @@ import cyrt
 
 SOURCE = """
 struct View { float* data; int n; };
-__device__ unsigned seen;
 extern "C" {
 __global__ void put(float* x, int i) { x[i] = 1; }
 __global__ void copy(const float* x, float* y, int i) { y[0] = x[i]; }
 __global__ void add(float* x, int i) { atomicAdd(x + i, 1.f); }
 __global__ void pair(float2* x, int i) { float2 v = *(float2*)((float*)x + i); x[0] = v; }
-__global__ void count(float* x, int i) { atomicAdd(&seen, 1); x[i] = 1; }
 __global__ void in_struct(View v, float* y, int i) { v.data[i] = 1; y[0] = 1; }
 __global__ void at_struct(const View* v, int i) { v->data[i] = 1; }
 __global__ void in_table(float** rows, int row, int i) { rows[row][i] = 1; }
 __global__ void at_number(unsigned long long x, float* y) { *(float*)x = y[0]; }
 __global__ void text(const char* x) { printf("%s", x); }
 }
+"""
+VARIABLE = """
+__device__ unsigned seen;
+extern "C" __global__ void count(float* x, int i) { atomicAdd(&seen, 1); x[i] = 1; }
+extern "C" __global__ void put(unsigned* x, int i) { x[i] = 1; }
 """
 POINTER = """
 __device__ float* table;
@@ -126,18 +129,17 @@ def foreign_view():
 
 @case
 def variable():
-    x = memory()[0]
-    kernel("count")(x, 99)
+    cyrt.Kernel(VARIABLE, "count")[1, 1](memory()[0], 99)
 
 
 @case
 def variable_outside():
-    kernel("count")(memory()[0], 100)
+    cyrt.Kernel(VARIABLE, "count")[1, 1](memory()[0], 100)
 
 
 @case
 def variable_itself():
-    module = cyrt.Module(SOURCE)
+    module = cyrt.Module(VARIABLE)
     seen = module.get_global("seen")
     module["put"][1, 1](seen, 0)
 
