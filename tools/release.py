@@ -354,7 +354,8 @@ def try_wheel(wheel: Path, runner: list[str]) -> None:
 
 def requirements(extras: str) -> list[str]:
     """What extras require beside the package's own requirements; some are made of others."""
-    optional, found = project()["optional-dependencies"], []
+    optional = project()["optional-dependencies"]
+    found: list[str] = []
     for extra in extras.split(","):
         for each in optional[extra]:
             nested = re.fullmatch(r"cyrt\[(.*)\]", each)
