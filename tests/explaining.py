@@ -8,6 +8,8 @@ import cyrt
 from cyrt import Example, nn
 from cyrt.builtin import catalogue
 from cyrt.builtin.row import MOVES
+from cyrt.nn import activations
+from cyrt.ops.elementwise import Elementwise
 from cyrt.ops.ternary import ternary
 
 
@@ -40,8 +42,12 @@ def elementwise(op, dtype, shape, strides):
         return cyrt.explain(cyrt.astype, *examples, op.removeprefix("to_"))
     if op == "copy":
         return cyrt.explain(cyrt.copy, *examples)
-    # An operation of three operands may be a step of other functions only.
-    function = getattr(cyrt, op, None) or getattr(nn, op, None) or partial(ternary, op)
+    if len(examples) == 3 and op not in ("clip", "where"):
+        function = partial(ternary, op)  # a step of other functions
+    else:
+        function = getattr(cyrt, op, None) or getattr(nn, op, None)
+        if not isinstance(function, Elementwise):  # it takes a parameter as a number only
+            function = getattr(activations, f"_{op}", function)
     written = {} if out is None else {"out": Example(shape, row.output, out)}
     return cyrt.explain(function, *examples, **written)
 
