@@ -16,9 +16,9 @@ cdef class Operators(Memory):
 
 cdef struct ArrayCalls:
     # Record a binary operation of the catalogue; NotImplemented if an operand is not supported.
-    # With `target`, which is the first operand, the operation is in place.
-    object (*binary)(int op, object a, object b, object target)
-    object (*unary)(int op, object x)
+    # With `out`, which is the first operand, the operation is in place.
+    object (*binary)(int op, object a, object b, object out)
+    object (*unary)(int op, object operand, object out)
     # Write a value, broadcast and cast, into all of an Array.
     int (*assign)(object target, object value) except -1
     # These take the arguments of cyrt's functions of the same names, and return their results;

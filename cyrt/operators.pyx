@@ -1,4 +1,8 @@
-"""The operators and methods of arrays, as the base class of Array."""
+# cython: c_api_binop_methods=True
+"""The operators and methods of arrays, as the base class of Array.
+
+An operator's method is called with its operands in their order, whichever of them is the array.
+"""
 
 cimport cython
 from cpython.number cimport PyIndex_Check
@@ -22,13 +26,11 @@ class _Functions:
         "repr_of", "text_of", "view_as", "weak_array", "zeros_like",
         # Elementwise functions.
         "clip", "conj", "round", "sqrt",
-        # Scans and sums.
-        "cumprod", "cumsum", "trace",
-        # Products and shapes.
-        "dot", "matrix_transpose",
-        # Sorting, searching and indexing.
-        "argpartition", "argsort", "choose", "compress", "partition", "put",
+        # Shapes, sorting, searching and indexing.
+        "matrix_transpose", "argpartition", "choose", "compress", "partition", "put",
         "searchsorted", "sort",
+        # Scans, sums and products.
+        "cumprod", "cumsum", "dot", "trace",
     )
 
 
@@ -64,18 +66,18 @@ cdef int DIVIDE = op_code("divide"), FLOOR_DIVIDE = op_code("floor_divide")
 cdef int REMAINDER = op_code("remainder"), POW = op_code("pow")
 cdef int AND = op_code("bitwise_and"), OR = op_code("bitwise_or"), XOR = op_code("bitwise_xor")
 cdef int LEFT = op_code("bitwise_left_shift"), RIGHT = op_code("bitwise_right_shift")
-cdef int EQUAL = op_code("equal"), NOT_EQUAL = op_code("not_equal")
-cdef int LESS = op_code("less"), LESS_EQUAL = op_code("less_equal")
-cdef int GREATER = op_code("greater"), GREATER_EQUAL = op_code("greater_equal")
+# In the order of Py_LT, Py_LE, ...
+cdef int[6] comparisons
+comparisons[:] = [op_code("less"), op_code("less_equal"), op_code("equal"), op_code("not_equal"),
+                  op_code("greater"), op_code("greater_equal")]
 cdef int NEGATIVE = op_code("negative"), POSITIVE = op_code("positive"), ABS = op_code("abs")
 cdef int INVERT = op_code("bitwise_invert")
 
 # NumPy's functions of the operators. An operator whose left operand is NumPy's calls its function,
 # and that the Array on the right.
 cdef dict comparisons_of_numpy = {
-    np.equal: EQUAL, np.not_equal: NOT_EQUAL, np.less: LESS, np.less_equal: LESS_EQUAL,
-    np.greater: GREATER, np.greater_equal: GREATER_EQUAL,
-}
+    each: op_code(each.__name__) for each in (np.less, np.less_equal, np.equal, np.not_equal,
+                                              np.greater, np.greater_equal)}
 cdef dict ops_of_numpy = comparisons_of_numpy | {
     np.add: ADD, np.subtract: SUBTRACT, np.multiply: MULTIPLY, np.divide: DIVIDE,
     np.floor_divide: FLOOR_DIVIDE, np.remainder: REMAINDER, np.power: POW,
@@ -100,158 +102,105 @@ cdef class Operators(Memory):
 
     __hash__ = None
 
-    def __add__(self, other):
-        return ops.binary(ADD, self, other, None)
-
-    def __radd__(self, other):
-        return ops.binary(ADD, other, self, None)
+    def __add__(left, right):
+        return ops.binary(ADD, left, right, None)
 
     def __iadd__(self, other):
         return ops.binary(ADD, self, other, self)
 
-    def __sub__(self, other):
-        return ops.binary(SUBTRACT, self, other, None)
-
-    def __rsub__(self, other):
-        return ops.binary(SUBTRACT, other, self, None)
+    def __sub__(left, right):
+        return ops.binary(SUBTRACT, left, right, None)
 
     def __isub__(self, other):
         return ops.binary(SUBTRACT, self, other, self)
 
-    def __mul__(self, other):
-        return ops.binary(MULTIPLY, self, other, None)
-
-    def __rmul__(self, other):
-        return ops.binary(MULTIPLY, other, self, None)
+    def __mul__(left, right):
+        return ops.binary(MULTIPLY, left, right, None)
 
     def __imul__(self, other):
         return ops.binary(MULTIPLY, self, other, self)
 
-    def __truediv__(self, other):
-        return ops.binary(DIVIDE, self, other, None)
-
-    def __rtruediv__(self, other):
-        return ops.binary(DIVIDE, other, self, None)
+    def __truediv__(left, right):
+        return ops.binary(DIVIDE, left, right, None)
 
     def __itruediv__(self, other):
         return ops.binary(DIVIDE, self, other, self)
 
-    def __floordiv__(self, other):
-        return ops.binary(FLOOR_DIVIDE, self, other, None)
-
-    def __rfloordiv__(self, other):
-        return ops.binary(FLOOR_DIVIDE, other, self, None)
+    def __floordiv__(left, right):
+        return ops.binary(FLOOR_DIVIDE, left, right, None)
 
     def __ifloordiv__(self, other):
         return ops.binary(FLOOR_DIVIDE, self, other, self)
 
-    def __mod__(self, other):
-        return ops.binary(REMAINDER, self, other, None)
-
-    def __rmod__(self, other):
-        return ops.binary(REMAINDER, other, self, None)
+    def __mod__(left, right):
+        return ops.binary(REMAINDER, left, right, None)
 
     def __imod__(self, other):
         return ops.binary(REMAINDER, self, other, self)
 
-    def __divmod__(self, other):
-        return self // other, self % other
+    def __divmod__(left, right):
+        return left // right, left % right
 
-    def __rdivmod__(self, other):
-        return other // self, other % self
-
-    def __pow__(self, other, modulus):
-        return NotImplemented if modulus is not None else ops.binary(POW, self, other, None)
-
-    def __rpow__(self, other, modulus):
-        return NotImplemented if modulus is not None else ops.binary(POW, other, self, None)
+    def __pow__(left, right, modulus):
+        return NotImplemented if modulus is not None else ops.binary(POW, left, right, None)
 
     def __ipow__(self, other):
         return ops.binary(POW, self, other, self)
 
-    def __and__(self, other):
-        return ops.binary(AND, self, other, None)
-
-    def __rand__(self, other):
-        return ops.binary(AND, other, self, None)
+    def __and__(left, right):
+        return ops.binary(AND, left, right, None)
 
     def __iand__(self, other):
         return ops.binary(AND, self, other, self)
 
-    def __or__(self, other):
-        return ops.binary(OR, self, other, None)
-
-    def __ror__(self, other):
-        return ops.binary(OR, other, self, None)
+    def __or__(left, right):
+        return ops.binary(OR, left, right, None)
 
     def __ior__(self, other):
         return ops.binary(OR, self, other, self)
 
-    def __xor__(self, other):
-        return ops.binary(XOR, self, other, None)
-
-    def __rxor__(self, other):
-        return ops.binary(XOR, other, self, None)
+    def __xor__(left, right):
+        return ops.binary(XOR, left, right, None)
 
     def __ixor__(self, other):
         return ops.binary(XOR, self, other, self)
 
-    def __lshift__(self, other):
-        return ops.binary(LEFT, self, other, None)
-
-    def __rlshift__(self, other):
-        return ops.binary(LEFT, other, self, None)
+    def __lshift__(left, right):
+        return ops.binary(LEFT, left, right, None)
 
     def __ilshift__(self, other):
         return ops.binary(LEFT, self, other, self)
 
-    def __rshift__(self, other):
-        return ops.binary(RIGHT, self, other, None)
-
-    def __rrshift__(self, other):
-        return ops.binary(RIGHT, other, self, None)
+    def __rshift__(left, right):
+        return ops.binary(RIGHT, left, right, None)
 
     def __irshift__(self, other):
         return ops.binary(RIGHT, self, other, self)
 
-    def __matmul__(self, other):
-        if isinstance(other, Operators) or hasattr(other, "__array__"):
-            return ops.matmul(self, other, None, None)
+    def __matmul__(left, right):
+        if isinstance(left, Operators) and (isinstance(right, Operators)
+                                            or hasattr(right, "__array__")):
+            return ops.matmul(left, right, None, None)
         return NotImplemented
 
     def __imatmul__(self, other):
         ops.assign(self, ops.matmul(self, other, None, None))
         return self
 
-    def __eq__(self, other):
-        return ops.binary(EQUAL, self, other, None)
-
-    def __ne__(self, other):
-        return ops.binary(NOT_EQUAL, self, other, None)
-
-    def __lt__(self, other):
-        return ops.binary(LESS, self, other, None)
-
-    def __le__(self, other):
-        return ops.binary(LESS_EQUAL, self, other, None)
-
-    def __gt__(self, other):
-        return ops.binary(GREATER, self, other, None)
-
-    def __ge__(self, other):
-        return ops.binary(GREATER_EQUAL, self, other, None)
+    def __richcmp__(self, other, int order):
+        return ops.binary(comparisons[order], self, other, None)
 
     def __neg__(self):
-        return ops.unary(NEGATIVE, self)
+        return ops.unary(NEGATIVE, self, None)
 
     def __pos__(self):
-        return ops.unary(POSITIVE, self)
+        return ops.unary(POSITIVE, self, None)
 
     def __abs__(self):
-        return ops.unary(ABS, self)
+        return ops.unary(ABS, self, None)
 
     def __invert__(self):
-        return ops.unary(INVERT, self)
+        return ops.unary(INVERT, self, None)
 
     def __array_ufunc__(self, ufunc, method, *operands, **keywords):
         """Compute an operator whose left operand is NumPy's, or call cyrt's function."""
@@ -289,6 +238,10 @@ cdef class Operators(Memory):
     def choose(self, choices, mode="raise"):
         """See :func:`cyrt.choose`."""
         return functions.choose(self, choices, mode)
+
+    def argpartition(self, kth, axis=-1):
+        """See :func:`cyrt.argpartition`."""
+        return functions.argpartition(self, kth, axis)
 
     def clip(self, min=None, max=None, out=None):
         """See :func:`cyrt.clip`."""
@@ -341,14 +294,6 @@ cdef class Operators(Memory):
     def searchsorted(self, values, side="left", sorter=None):
         """See :func:`cyrt.searchsorted`."""
         return functions.searchsorted(self, values, side, sorter)
-
-    def argpartition(self, kth, axis=-1):
-        """See :func:`cyrt.argpartition`."""
-        return functions.argpartition(self, kth, axis)
-
-    def argsort(self, axis=-1, kind=None, *, descending=False, stable=True):
-        """See :func:`cyrt.argsort`."""
-        return functions.argsort(self, axis, kind, descending=descending, stable=stable)
 
     def sort(self, axis=-1, kind=None, *, descending=False, stable=True):
         """Sort the elements along an axis, in place; see :func:`cyrt.sort`."""

@@ -2,7 +2,7 @@
 
 
 from cyrt.builtin import catalogue
-from cyrt.builtin.elementwise_choice cimport set_grid
+from cyrt.builtin.elementwise cimport set_grid
 from cyrt.builtin.entry cimport entry_of
 from cyrt.builtin.launch cimport WHOLE, Launch, record_launch
 from cyrt.builtin.operand cimport Operand

@@ -12,6 +12,7 @@ from cyrt.runtime.device cimport contexts
 
 cdef enum:
     VARIANTS = 20           # the most kernels of a row
+    MAX_OPS = 256           # the most operations
     MAX_DTYPES = 16         # the most element types
     WIDEST = 16             # bytes of an element of the widest type
 

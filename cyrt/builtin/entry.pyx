@@ -18,8 +18,9 @@ from cyrt.runtime.module cimport LoadedFunction, set_layout
 
 # The functions, which the tables point at, by device, operation and type.
 _loaded = {}
-if len(DTYPES) > MAX_DTYPES:
-    raise RuntimeError(f"{len(DTYPES)} element types, {MAX_DTYPES} are provided for")
+if len(DTYPES) > MAX_DTYPES or len(catalogue.OPS) > MAX_OPS:
+    raise RuntimeError(f"{len(catalogue.OPS)} operations on {len(DTYPES)} element types, at most "
+                       f"{MAX_OPS} on {MAX_DTYPES} are provided for")
 _op_codes = {name: code for code, name in enumerate(catalogue.OPS)}
 for _size, _name in BY_SIZE.items():
     type_of_size[<int>_size] = <int>_dtype(_name).code

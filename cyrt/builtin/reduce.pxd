@@ -3,10 +3,16 @@
 # INVARIANTS
 # - Operands are checked, code is loaded and memory is allocated before the launch that needs them
 #   is recorded.
+# - The padding of parameters is zero: equal launches have equal bytes.
+# - Shape, strides and alignment alone determine grid and block: equal inputs give equal bits.
 
 from cyrt.builtin.operand cimport Operand
-from cyrt.builtin.reduce_choice cimport Finish
 from cyrt.graph.commit cimport Recorder
+
+# The final step of a reduction.
+cdef struct Finish:
+    double divisor      # what a sum is divided by for a mean or a variance; else 1
+    bint root           # whether a variance's root is the result
 
 # Record a reduction. `operands` are the output, and the input of `dtype`, `ndim` and `shape`; bit
 # d of `axes` is set if dimension d is reduced. The output has as many strides as the input; NULL:

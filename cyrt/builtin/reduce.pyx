@@ -2,35 +2,89 @@
 """Reductions: the launches of reduce.cu."""
 
 from cpython.object cimport PyObject
-from libc.stdlib cimport calloc
+from libc.string cimport memset
 
 from cyrt.builtin import catalogue
 from cyrt.builtin.elementwise cimport record_elementwise
-from cyrt.builtin.entry cimport Entry, entry_of, type_of_size
-from cyrt.builtin.launch cimport WHOLE, record_launch
-from cyrt.builtin.operand cimport Operand
-from cyrt.builtin.reduce_choice cimport (
-    VECTOR_BYTES, Finish, Reduce, ReduceLaunch, Reduction, begin, choose, choose_parts, put_dims,
-)
+from cyrt.builtin.entry cimport MAX_DTYPES, MAX_OPS, Entry, entry_of, type_of_size
+from cyrt.builtin.grid cimport MAX_BLOCKS, ceiling, power_of_two, set_geometry
+from cyrt.builtin.launch cimport WHOLE, Launch, record_launch
 from cyrt.builtin.rows import reduce as family
-from cyrt.builtin.space cimport MAX_NDIM, MAX_OUTER, Space, simplify
-from cyrt.builtin.workspace cimport allocate_workspace
-from cyrt.dtypes import DTYPES
-from cyrt.dtypes import dtype as _dtype
-from cyrt.graph.commit cimport Recorder
-from cyrt.graph.exact_key cimport (
-    Key, add_word, add_words, begin_key, find_plan, store_plan,
+from cyrt.builtin.space cimport (
+    MAX_NDIM, MAX_NUMERATOR, MAX_OUTER, Divider, Outer2, Space, divider, next_part, simplify,
 )
+from cyrt.builtin.workspace cimport allocate_workspace
+from cyrt.dtypes import dtype as _dtype
+from cyrt.graph.exact_key cimport Key, add_word, add_words, begin_key, find_plan, store_plan
 from cyrt.runtime.memory cimport Memory
 
-cdef int num_dtypes = len(DTYPES)
+cdef extern from "params/reduce.h" nogil:
+    enum: ROW_THREADS
+    enum: COLUMN_THREADS
+    enum: REDUCE_COLUMNS
+    enum: REDUCE_SHORT
+    enum: REDUCE_VECTORS
+    enum: REDUCE_VECTORS_OUT
+    enum: REDUCE_ALONE
+    enum: REDUCE_ROOT
+    cdef struct Reduce:
+        unsigned long long input, out
+        long long kept_inner
+        long long kept_strides[2]
+        long long units
+        long long row_strides[2]
+        long long tail, place, rows, part_rows, part_units, outputs
+        double divisor
+        Outer2 kept, reduced
+        unsigned int num_kept, num_reduced, lanes, flags
+        Divider parts, unit_parts, chunks
+
+cdef extern from *:
+    int __builtin_popcountll(unsigned long long) noexcept
+
+cdef enum:
+    WARP = 32
+    VECTOR_BYTES = 16       # bytes of the widest vector; no greater alignment matters
+    SECTOR = 32             # bytes of a memory transaction
+    LOADS = 4               # units that a thread loads at once
+    # The units of a thread from which on more threads compute the result together:
+    SHARE = 8               # more threads of its warp
+    LONG_SHARE = 16         # more warps
+    ALONE = 2               # more threads, where the device would be idle
+    # The threads that an H200 runs at once. They are the same for every device: how a sum is
+    # divided, and so how it is rounded, follows from shape, strides and alignment alone.
+    RESIDENT = 132 * 2048
+    WAVES = 2               # grids of this many times RESIDENT threads end together
+    FILL = 3                # the fewest parts of which one wave fills 3/4 of the device
+    WORTH = 2               # the fewest parts, or shares of a thread, that pay for a second launch
+
+# Kernels, in the order of Row.kernels.
+cdef enum Variant:
+    ROWS = 0
+    COLUMNS = 1
+    PARTS = 2
+
+# A reduction whose dimensions are simplified.
+cdef struct Reduction:
+    const Entry* entry
+    int state_size              # bytes of a partial result
+    const Space* kept           # strides of the input and the output
+    const Space* reduced        # strides of the input and of logical indices
+    bint empty                  # nothing is reduced
+    const Finish* finish
+
+# One launch of a reduction.
+cdef struct ReduceLaunch:
+    Launch launch
+    Reduce params
+    int itemsize, items         # bytes of an element of the input; elements of a vector
+    unsigned int num_parts
+
 cdef int COPY = catalogue.OPS.index("copy")
-# Bytes of a state, by operation and element type, like the table of kernels.
-cdef int* state_sizes = <int*>calloc(len(catalogue.OPS) * num_dtypes, sizeof(int))
-if state_sizes == NULL:
-    raise MemoryError()
+# Bytes of a state, by operation and element type.
+cdef int[MAX_OPS][MAX_DTYPES] state_sizes
 for each in family.rows():
-    state_sizes[<int>catalogue.OPS.index(each.op) * num_dtypes + <int>_dtype(each.dtype).code] = \
+    state_sizes[<int>catalogue.OPS.index(each.op)][<int>_dtype(each.dtype).code] = \
         family.state_bytes(each)
 cdef int ARGMAX = catalogue.OPS.index("argmax"), ARGMIN = catalogue.OPS.index("argmin")
 
@@ -38,6 +92,231 @@ cdef int ARGMAX = catalogue.OPS.index("argmax"), ARGMIN = catalogue.OPS.index("a
 def param_bytes(row):
     """Return the size in bytes of the parameter of each kernel of a row."""
     return (sizeof(Reduce),) * len(row.kernels)
+
+
+# -- the choice of variant, grid, block and parameters ---------------------------------------------
+
+
+cdef bint put_dims(Outer2* outer, unsigned int* count, const Space* space, int first) noexcept:
+    """Set the dimensions of a space from `first` on; False if a kernel cannot take them."""
+    cdef int d, ndim = space.ndim - first
+    cdef long long numbers = 1
+    if ndim <= 0:
+        return True
+    if ndim > MAX_OUTER:
+        return False
+    for d in range(ndim):
+        numbers *= space.shape[first + d]
+        if ndim > 1 and numbers > MAX_NUMERATOR:
+            return False
+        if d < ndim - 1:            # no kernel divides by the last one
+            outer.dims[d] = divider(<unsigned int>space.shape[first + d])
+        outer.strides[d][0] = space.strides[first + d][0]
+        outer.strides[d][1] = space.strides[first + d][1]
+    count[0] = ndim
+    return True
+
+
+cdef inline long long size_of(const Space* space, int first) noexcept:
+    """Return the number of elements of the dimensions from `first` on."""
+    cdef int d
+    cdef long long size = 1
+    for d in range(first, space.ndim):
+        size *= space.shape[d]
+    return size
+
+
+cdef inline bint vectors(const ReduceLaunch* self, const Space* along,
+                         const Space* others) noexcept:
+    """Return whether the input can be read in vectors along the first dimension of `along`."""
+    cdef int d, items = self.items
+    cdef long long all = 0
+    if items == 1 or along.ndim == 0 or along.strides[0][0] != 1:
+        return False
+    for d in range(1, along.ndim):
+        all |= along.strides[d][0]
+    for d in range(others.ndim):
+        all |= others.strides[d][0]
+    return all & (items - 1) == 0 and self.params.input & (items * self.itemsize - 1) == 0
+
+
+cdef inline bint vectors_out(const ReduceLaunch* self, const Space* kept, int itemsize) noexcept:
+    """Return whether the results of a thread's columns can be written in vectors."""
+    cdef int d
+    cdef long long all = 0, width = min(<long long>self.items, VECTOR_BYTES // itemsize)
+    for d in range(1, kept.ndim):
+        all |= kept.strides[d][1]
+    return kept.strides[0][1] == 1 and all & (width - 1) == 0 \
+        and self.params.out & (width * itemsize - 1) == 0
+
+
+cdef inline long long lanes_of(long long units, long long rows, long long threads) noexcept:
+    """Return the threads along a row, out of those that share a result."""
+    cdef long long lanes = power_of_two(ceiling(units, LOADS), 1, threads)
+    while lanes < threads and lanes * rows < threads:
+        lanes *= 2
+    return lanes
+
+
+cdef inline long long parts_of(long long blocks, long long x, long long y, long long units,
+                               bint one_wave) noexcept:
+    """Return the number of parts of each result in a grid; `units` are those of a thread in one
+    part; `one_wave` limits the parts to one wave if that nearly fills the device."""
+    cdef long long wanted = 1
+    if blocks < RESIDENT and units >= WORTH * SHARE:
+        wanted = RESIDENT // 2 // (blocks * x * y)
+        if not one_wave or wanted < FILL:
+            wanted = WAVES * RESIDENT // (blocks * x * y)
+        wanted = min(wanted, units // LOADS)
+    return wanted if wanted >= WORTH else 1
+
+
+cdef inline void divide(ReduceLaunch* self, long long wanted, long long threads) noexcept:
+    """Split rows and units between the threads that share a result."""
+    cdef Reduce* params = &self.params
+    cdef long long groups = threads // params.lanes, row_parts = 1, unit_parts = 1
+    if wanted > 1:
+        row_parts = min(wanted, ceiling(params.rows, groups))
+        unit_parts = wanted // row_parts
+    params.part_rows = ceiling(ceiling(params.rows, row_parts), groups) * groups
+    params.part_units = params.units
+    if unit_parts > 1:
+        params.part_units = ceiling(ceiling(params.units, unit_parts),
+                                     params.lanes * LOADS) * params.lanes * LOADS
+        unit_parts = ceiling(params.units, params.part_units)
+    row_parts = ceiling(params.rows, params.part_rows) if params.rows else 1
+    self.num_parts = <unsigned int>(row_parts * unit_parts)
+    params.parts = divider(self.num_parts)
+    params.unit_parts = divider(<unsigned int>unit_parts)
+
+
+cdef inline bint set_grid(ReduceLaunch* self, long long blocks, long long x, long long y) noexcept:
+    blocks *= self.num_parts
+    set_geometry(&self.launch.geometry, blocks, <unsigned int>x, <unsigned int>y)
+    return blocks <= MAX_BLOCKS
+
+
+cdef inline void put_reduced(ReduceLaunch* self, const Reduction* reduction) noexcept:
+    """Set the reduced dimensions: rows of units, each of which is an element. Logical indices
+    increase along a row: it is walked from its end if they do not."""
+    cdef Reduce* params = &self.params
+    cdef const Space* reduced = reduction.reduced
+    params.units = reduced.shape[0] if reduced.ndim else 1
+    params.rows = 0 if reduction.empty else size_of(reduced, 1)
+    if reduced.ndim:
+        params.row_strides[0] = reduced.strides[0][0]
+        params.row_strides[1] = reduced.strides[0][1]
+    if params.row_strides[1] < 0:
+        params.input += (params.units - 1) * params.row_strides[0] * self.itemsize
+        params.place += (params.units - 1) * params.row_strides[1]
+        params.row_strides[0] = -params.row_strides[0]
+        params.row_strides[1] = -params.row_strides[1]
+
+
+cdef bint choose_rows(ReduceLaunch* self, const Reduction* reduction) noexcept:
+    """Let neighbouring threads share a result. Return False if it does not fit."""
+    cdef Reduce* params = &self.params
+    cdef long long total, threads, x, y, blocks
+    cdef bint alone = reduction.reduced.ndim == 1, one_wave
+    self.launch.variant = ROWS
+    put_reduced(self, reduction)
+    if not (put_dims(&params.kept, &params.num_kept, reduction.kept, 0)
+            and put_dims(&params.reduced, &params.num_reduced, reduction.reduced, 1)):
+        return False
+    if params.row_strides[0] > 0 and vectors(self, reduction.reduced, reduction.kept) and (
+            alone or params.units % self.items == 0):
+        params.flags |= REDUCE_VECTORS
+        params.tail = params.units % self.items
+        params.units //= self.items
+    total = params.units * params.rows
+    threads = max(power_of_two(ceiling(total, SHARE), 1, WARP),
+                  power_of_two(ceiling(total, LONG_SHARE), 1, ROW_THREADS))
+    while threads < ROW_THREADS and threads * params.outputs < RESIDENT // 2 \
+            and threads * ALONE < total:
+        threads *= 2
+    x, y = threads, 1
+    if x <= WARP:
+        y = power_of_two(params.outputs, WARP // x, COLUMN_THREADS // x)
+    params.lanes = <unsigned int>lanes_of(params.units, params.rows, x)
+    blocks = ceiling(params.outputs, y)
+    # A whole array's long states are better few: each costs instructions, and is combined later.
+    one_wave = params.outputs == 1 and reduction.state_size > REDUCE_SHORT
+    divide(self, parts_of(blocks, x, y, total // x, one_wave), x)
+    return set_grid(self, blocks, x, y)
+
+
+cdef bint choose_columns(ReduceLaunch* self, const Reduction* reduction, bint whole) noexcept:
+    """Give neighbouring threads results of their own. `whole` computes each in one part."""
+    cdef Reduce* params = &self.params
+    cdef const Space* kept = reduction.kept
+    cdef long long total, width, share, x, y, chunks, blocks
+    if reduction.state_size > REDUCE_SHORT:
+        self.items = min(self.items, REDUCE_COLUMNS)
+    self.launch.variant = COLUMNS
+    put_reduced(self, reduction)
+    if not (put_dims(&params.kept, &params.num_kept, kept, 1)
+            and put_dims(&params.reduced, &params.num_reduced, reduction.reduced, 1)):
+        return False
+    width = params.kept_inner = kept.shape[0] if kept.ndim else 1
+    if kept.ndim:
+        params.kept_strides[0] = kept.strides[0][0]
+        params.kept_strides[1] = kept.strides[0][1]
+    if vectors(self, kept, reduction.reduced) and width % self.items == 0:
+        params.flags |= REDUCE_VECTORS
+        if vectors_out(self, kept, reduction.entry.itemsizes[0]):
+            params.flags |= REDUCE_VECTORS_OUT
+        width //= self.items
+    blocks = size_of(kept, 1)
+    total = params.units * params.rows
+    # Threads share a result where there are too few results to fill the device.
+    share = max(LOADS, ceiling(total * width * blocks, WAVES * RESIDENT))
+    x = power_of_two(width, 1, WARP)
+    y = power_of_two(ceiling(total, share), 1, COLUMN_THREADS // x)
+    x = power_of_two(width, x, COLUMN_THREADS // y)
+    params.lanes = <unsigned int>lanes_of(params.units, params.rows, y)
+    chunks = ceiling(width, x)
+    if chunks > MAX_NUMERATOR or blocks > MAX_NUMERATOR // chunks:
+        return False
+    blocks *= chunks
+    params.chunks = divider(<unsigned int>chunks)
+    divide(self, 1 if whole else parts_of(blocks, x, y, total // y, True), y)
+    if y == 1 and params.rows == 1 and self.num_parts == 1:
+        params.flags |= REDUCE_ALONE
+    return set_grid(self, blocks, x, y)
+
+
+cdef inline bint along_rows(const Space* kept, const Space* reduced, int itemsize) noexcept:
+    """Return whether neighbouring threads should share a result, so that they read adjacent
+    memory."""
+    if reduced.ndim == 0:
+        return False
+    if kept.ndim == 0:
+        return True
+    if reduced.ndim > 1 and reduced.shape[0] * itemsize < SECTOR \
+            and kept.strides[0][0] < reduced.strides[1][0]:
+        return False
+    return reduced.strides[0][0] < kept.strides[0][0]
+
+
+cdef void begin(ReduceLaunch* self, const Reduction* reduction, const Operand* operands,
+                bint states) noexcept:
+    """Begin a launch for the output and the input, or with `states` for partial results."""
+    cdef const Space* kept = reduction.kept
+    cdef const Space* reduced = reduction.reduced
+    cdef Reduce* params = &self.params
+    memset(self, 0, sizeof(ReduceLaunch))
+    self.launch.entry = reduction.entry
+    self.itemsize = reduction.state_size if states else reduction.entry.itemsizes[1]
+    self.items = 1 if states else VECTOR_BYTES // max(2, self.itemsize)
+    params.input = operands[1].address + (kept.offsets[0] + reduced.offsets[0]) * self.itemsize
+    params.out = operands[0].address + kept.offsets[1] * reduction.entry.itemsizes[0]
+    params.place = reduced.offsets[1]
+    params.outputs = size_of(kept, 0)
+    params.divisor = reduction.finish.divisor
+    params.flags = REDUCE_ROOT if reduction.finish.root else 0
+
+
+# -- the launches ----------------------------------------------------------------------------------
 
 
 cdef int record_planned(Recorder encoder, const ReduceLaunch* plan,
@@ -55,13 +334,24 @@ cdef int record_simplified(Recorder encoder, const Reduction* reduction, const O
     many reduced dimensions for a kernel. The plan of a single launch is stored, unless `key` is
     NULL."""
     cdef ReduceLaunch launch
+    cdef Reduction part
+    cdef Space kept
     cdef Operand[2] between
     cdef Memory states
+    cdef long long done = 0
+    cdef bint fits
     begin(&launch, reduction, operands, False)
-    if not choose(&launch, reduction):
+    if along_rows(reduction.kept, reduction.reduced, launch.itemsize):
+        fits = choose_rows(&launch, reduction)
+    else:
+        fits = choose_columns(&launch, reduction, False)
+    if not fits:
         if not put_dims(&launch.params.reduced, &launch.params.num_reduced, reduction.reduced, 1):
             return 0
-        record_split(encoder, reduction, operands)
+        part, kept = reduction[0], reduction.kept[0]
+        part.kept = &kept
+        while next_part(&kept, reduction.kept, &done):
+            record_simplified(encoder, &part, operands, NULL)
         return 1
     if launch.num_parts == 1:
         launch.params.input -= operands[1].address
@@ -108,36 +398,9 @@ cdef int record_parts(Recorder encoder, const Reduction* whole, const Operand* o
     reduced.offsets[0] = reduced.offsets[1] = 0
     reduction.kept, reduction.reduced, reduction.empty = &kept, &reduced, False
     begin(&launch, &reduction, operands, True)
-    choose_parts(&launch, &reduction)
+    choose_columns(&launch, &reduction, True)
+    launch.launch.variant = PARTS
     return record_launch(encoder, &launch.launch, &launch.params, operands, 2, 1 | WHOLE)
-
-
-cdef int record_split(Recorder encoder, const Reduction* whole, const Operand* operands) except -1:
-    """Record the results for each index of the outermost dimension if there are too many
-    dimensions; otherwise two halves."""
-    cdef Reduction reduction = whole[0]
-    cdef const Space* kept = whole.kept
-    cdef Space part = kept[0]
-    cdef int d, last = kept.ndim - 1
-    cdef long long _index
-    reduction.kept = &part
-    if last > MAX_OUTER:
-        part.ndim = last
-        for _index in range(kept.shape[last]):
-            record_simplified(encoder, &reduction, operands, NULL)
-            part.offsets[0] += kept.strides[last][0]
-            part.offsets[1] += kept.strides[last][1]
-        return 0
-    for d in range(kept.ndim):
-        if kept.shape[d] > kept.shape[last]:
-            last = d
-    part.shape[last] = kept.shape[last] // 2
-    record_simplified(encoder, &reduction, operands, NULL)
-    part.offsets[0] += part.shape[last] * kept.strides[last][0]
-    part.offsets[1] += part.shape[last] * kept.strides[last][1]
-    part.shape[last] = kept.shape[last] - part.shape[last]
-    record_simplified(encoder, &reduction, operands, NULL)
-    return 0
 
 
 cdef void set_key(Key* key, const Entry* entry, const Operand* operands, int ndim,
@@ -164,78 +427,51 @@ cdef int record_reduction(Recorder encoder, int op, int dtype, const Operand* op
     cdef Key key
     cdef const ReduceLaunch* plan
     cdef Space kept, reduced
-    # Shape and strides of the kept dimensions, and of the reduced ones.
-    cdef long long[MAX_NDIM] kept_shape, kept_in, kept_out, reduced_shape, reduced_in, logical
+    # Shape and strides, those of logical indices beside those of the output: the dimensions that
+    # are kept come first.
+    cdef long long[MAX_NDIM] sizes, in_strides, out_strides
     cdef const long long* strides[2]
-    cdef long long of_input = 1, of_output = 1, of_index = 1, stride
+    cdef long long count = 1, results = 1, along = 1
     cdef bint indexed = op == ARGMAX or op == ARGMIN
-    cdef int d, k = ndim, r = ndim
+    cdef int d, k = ndim - __builtin_popcountll(axes), num_kept = k, r = ndim
+    cdef Operand[2] copy, packed
+    cdef Memory memory
     reduction.entry = entry_of(encoder.state.ordinal, op, dtype)
     set_key(&key, reduction.entry, operands, ndim, shape, axes, finish)
     plan = <const ReduceLaunch*>find_plan(&key)
     if plan != NULL:
         return record_planned(encoder, plan, operands)
-    reduction.state_size = state_sizes[op * num_dtypes + dtype]
+    reduction.state_size = state_sizes[op][dtype]
     reduction.finish = finish
-    # The arrays are filled from the last dimension on, at their ends.
     for d in range(ndim - 1, -1, -1):
-        stride = of_input if operands[1].strides == NULL else operands[1].strides[d]
-        of_input *= shape[d]
         if axes >> d & 1:
             r -= 1
-            reduced_shape[r] = shape[d]
-            reduced_in[r] = stride
-            logical[r] = of_index if indexed else 0
-            of_index *= shape[d]
+            sizes[r] = shape[d]
+            in_strides[r] = count if operands[1].strides == NULL else operands[1].strides[d]
+            out_strides[r] = along if indexed else 0
+            along *= shape[d]
         else:
             k -= 1
-            kept_shape[k] = shape[d]
-            kept_in[k] = stride
-            kept_out[k] = of_output if operands[0].strides == NULL else operands[0].strides[d]
-            of_output *= shape[d]
-    if of_output == 0:
+            sizes[k] = shape[d]
+            in_strides[k] = count if operands[1].strides == NULL else operands[1].strides[d]
+            out_strides[k] = results if operands[0].strides == NULL else operands[0].strides[d]
+            results *= shape[d]
+        count *= shape[d]
+    if results == 0:
         return 0
-    strides[0], strides[1] = &kept_in[k], &kept_out[k]
-    simplify(&kept, 2, ndim - k, &kept_shape[k], strides)
-    strides[0], strides[1] = &reduced_in[r], &logical[r]
-    simplify(&reduced, 2, ndim - r if of_index else 0, &reduced_shape[r], strides)
-    reduction.kept, reduction.reduced, reduction.empty = &kept, &reduced, of_index == 0
+    strides[0], strides[1] = in_strides, out_strides
+    simplify(&kept, 2, num_kept, sizes, strides)
+    strides[0], strides[1] = in_strides + num_kept, out_strides + num_kept
+    simplify(&reduced, 2, ndim - num_kept if along else 0, sizes + num_kept, strides)
+    reduction.kept, reduction.reduced, reduction.empty = &kept, &reduced, along == 0
     if record_simplified(encoder, &reduction, operands, &key):
         return 0
-    return record_packed(encoder, op, dtype, operands, ndim, shape, axes, finish)
-
-
-cdef int record_packed(Recorder encoder, int op, int dtype, const Operand* operands, int ndim,
-                       const long long* shape, unsigned long long axes,
-                       const Finish* finish) except -1:
-    """Record the reduction of a copy in which the reduced dimensions come last and are contiguous,
-    because there are too many reduced dimensions for a kernel."""
-    cdef Operand[2] copy, packed
-    cdef long long[MAX_NDIM] sizes, strides_in, strides_out, natural_in, natural_out
-    cdef long long count = 1, results = 1
-    cdef int d, at = 0, num_kept = 0, itemsize = _dtype(DTYPES[dtype]).itemsize
-    cdef Memory memory
-    for d in range(ndim - 1, -1, -1):
-        natural_in[d] = count if operands[1].strides == NULL else operands[1].strides[d]
-        natural_out[d] = results if operands[0].strides == NULL else operands[0].strides[d]
-        count *= shape[d]
-        if not axes >> d & 1:
-            results *= shape[d]
-            num_kept += 1
-    for reduced in (False, True):
-        for d in range(ndim):
-            if (axes >> d & 1) == reduced:
-                sizes[at] = shape[d]
-                strides_in[at] = natural_in[d]
-                strides_out[at] = 0 if reduced else natural_out[d]
-                at += 1
-    memory = allocate_workspace(encoder, count * itemsize)
-    copy[0] = Operand(<PyObject*>memory, memory.address, NULL, [0, 0])
-    copy[1] = operands[1]
-    copy[1].strides = strides_in
-    record_elementwise(encoder, COPY, type_of_size[itemsize], copy, ndim, sizes)
-    packed[0] = operands[0]
-    packed[0].strides = strides_out
-    packed[1] = copy[0]
+    # A kernel cannot take so many reduced dimensions: those of a copy are contiguous, and last.
+    memory = allocate_workspace(encoder, count * reduction.entry.itemsizes[1])
+    packed[0], packed[1] = operands[0], Operand(<PyObject*>memory, memory.address, NULL, [0, 0])
+    packed[0].strides = out_strides
+    copy[0], copy[1] = packed[1], operands[1]
+    copy[1].strides = in_strides
+    record_elementwise(encoder, COPY, type_of_size[reduction.entry.itemsizes[1]], copy, ndim, sizes)
     return record_reduction(encoder, op, dtype, packed, ndim, sizes,
                             ((1ull << (ndim - num_kept)) - 1) << num_kept, finish)

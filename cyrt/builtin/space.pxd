@@ -49,6 +49,10 @@ cdef inline Divider divider(unsigned int size) noexcept:
 # `strides[i]` are those of each operand, the output's first; NULL: contiguous in the shape.
 cdef void simplify(Space* space, int operands, int ndim, const long long* shape,
                    const long long** strides) noexcept
+# Set `part`, which begins as a copy of the whole space, to the next part of one that a launch
+# cannot take: one for each index of the outermost dimension if there are too many dimensions;
+# otherwise two halves. `done` begins as 0; False: there are no more.
+cdef bint next_part(Space* part, const Space* whole, long long* done) noexcept
 
 # Return sizes as a tuple.
 cdef inline tuple tuple_of_sizes(int ndim, const long long* sizes):

@@ -57,3 +57,22 @@ cdef void simplify(Space* space, int operands, int ndim, const long long* shape,
             space.shape[kept] = space.shape[d]
             space.strides[kept] = space.strides[d]
     space.ndim = min(space.ndim, kept + 1)
+
+
+cdef bint next_part(Space* part, const Space* whole, long long* done) noexcept:
+    cdef int d, i, split = whole.ndim - 1
+    cdef long long size = 1
+    if split > MAX_OUTER:
+        part.ndim = split
+    else:
+        for d in range(whole.ndim - 1):
+            if whole.shape[d] > whole.shape[split]:
+                split = d
+        size = (whole.shape[split] + 1) // 2
+    if done[0] >= whole.shape[split]:
+        return False
+    part.shape[split] = min(size, whole.shape[split] - done[0])
+    for i in range(whole.operands):
+        part.offsets[i] = whole.offsets[i] + done[0] * whole.strides[split][i]
+    done[0] += size
+    return True

@@ -15,9 +15,8 @@ from cyrt.nn.rows cimport (
     may_overwrite, spaced_rows, writable_rows,
 )
 from cyrt.ops.broadcasting import broadcast_to
-from cyrt.ops.copy cimport assign_array, check_device
+from cyrt.ops.copy cimport assign_array, check_device, check_out
 from cyrt.ops.copy import copy as duplicate
-from cyrt.ops.elementwise_broadcast cimport check_out
 from cyrt.ops.promotion cimport is_number, python_number
 from cyrt.ops.reduce import sum as sum_all
 from cyrt.runtime.stream cimport current_state

@@ -18,8 +18,7 @@ from cyrt.graph.recorder cimport encoder_of
 from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array, set_operand, shape_of
 from cyrt.nn.rows cimport bool_of, may_overwrite, writable_rows
 from cyrt.ops.arguments import check_array
-from cyrt.ops.copy cimport assign_array, cast, check_device
-from cyrt.ops.elementwise_broadcast cimport check_out
+from cyrt.ops.copy cimport assign_array, cast, check_device, check_out
 from cyrt.ops.promotion cimport is_number, kinds, python_number
 from cyrt.runtime.stream cimport current_state
 

@@ -2,18 +2,12 @@
 """Arrays as rows for kernels: rows along the last axis, at equal distances in memory."""
 
 from cyrt.builtin import catalogue
-from cyrt.builtin.entry cimport MAX_DTYPES, dtype_code, op_code
 from cyrt.builtin.row_grid cimport Rows
 from cyrt.dtypes import DTYPES
 from cyrt.ndarray cimport Array, as_contiguous, overlaps, shape_of
 from cyrt.ops.arguments import check_array, check_bool
 from cyrt.ops.copy cimport check_device
-from cyrt.ops.elementwise_broadcast cimport MAX_OPS
-
-# Whether an operation has a kernel for an element type.
-cdef bint[MAX_OPS][MAX_DTYPES] has_kernel
-for _row in catalogue.ROWS:
-    has_kernel[op_code(_row.op)][dtype_code(_row.dtype)] = True
+from cyrt.ops.promotion cimport outputs
 
 
 cdef void count_rows(Rows* rows, Array x) noexcept:
@@ -76,7 +70,7 @@ cdef Array array_of(int op, str argument, object x):
 
 
 cdef int check_rows(int op, str argument, Array x) except -1:
-    if not has_kernel[op][x.code]:
+    if outputs[op][x.code] < 0:
         catalogue.row(catalogue.OPS[op], DTYPES[x.code].name)       # raises
     if x.ndim_ == 0:
         raise ValueError(f"{catalogue.OPS[op]}: {argument}: expected at least one dimension, got "

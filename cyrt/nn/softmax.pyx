@@ -17,8 +17,7 @@ from cyrt.nn.rows cimport (
     may_overwrite, spaced_rows, writable_rows,
 )
 from cyrt.ops.arguments import axis_of
-from cyrt.ops.copy cimport assign_array, cast, check_device
-from cyrt.ops.elementwise_broadcast cimport check_out
+from cyrt.ops.copy cimport assign_array, cast, check_device, check_out
 from cyrt.ops.promotion cimport INT64, kinds
 from cyrt.ops.rows cimport axis_back, move_axis
 from cyrt.runtime.stream cimport current_state

@@ -16,5 +16,13 @@ cdef int assign_value(object target, object value) except -1
 cpdef int check_device(Array x, Array like, str name, str argument=*) except -1
 # Steps of x broadcast to a shape; ValueError names both shapes.
 cdef int broadcast_steps(Array x, int ndim, const long long* dims, long long* steps) except -1
+# Return whether an element of the source, read by those steps, may be overwritten before it is
+# read, while elements of the target are written.
+cdef bint overwrites(Array target, Array source, const long long* steps) noexcept
+# Return `out` if it can receive a result of that type, shape and device; TypeError, ValueError.
+cdef Array check_out(str name, object out, int code, int ndim, const long long* dims,
+                     int ordinal=*)
+# Return the result, or `out` with the result written into it.
+cdef Array write_out(str name, Array result, object out)
 # Raise a ValueError if elements of the target share memory: each is written on its own.
 cdef int check_writable(Array target) except -1

@@ -6,14 +6,15 @@ from cyrt.dtypes import DTYPES
 from cyrt.dtypes import dtype as _dtype
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.builtin.elementwise cimport record_elementwise
-from cyrt.builtin.space cimport MAX_NDIM
+from cyrt.builtin.space cimport MAX_NDIM, tuple_of_sizes
 from cyrt.builtin.entry cimport op_code
 from cyrt.builtin.operand cimport Operand
 from cyrt.ndarray cimport (
-    Array, as_contiguous, device_of, itemsizes, new_array, overlaps, set_operand, shape_of,
+    Array, as_contiguous, device_of, has_shape, itemsizes, new_array, overlaps, set_operand,
+    shape_of,
 )
 from cyrt.ops.arguments import check_array, check_flags, refuse_device
-from cyrt.ops.promotion cimport NUM_DTYPES, is_number, put_number
+from cyrt.ops.promotion cimport NUM_DTYPES, is_number, put_number, same_kind
 from cyrt.runtime.device cimport ordinal_of
 from cyrt.runtime.memory cimport copy_memory, live_block
 from cyrt.runtime.stream cimport current_state
@@ -41,8 +42,7 @@ cdef int broadcast_steps(Array x, int ndim, const long long* dims, long long* st
 
 
 cdef int refuse_shapes(Array x, int ndim, const long long* dims) except -1:
-    shape = tuple([dims[i] for i in range(ndim)])
-    raise ValueError(f"shape {shape_of(x)} does not broadcast to {shape}")
+    raise ValueError(f"shape {shape_of(x)} does not broadcast to {tuple_of_sizes(ndim, dims)}")
 
 
 cpdef int check_device(Array x, Array like, str name, str argument=None) except -1:
@@ -91,6 +91,38 @@ cdef bint has_same_layout(Array target, Array source, const long long* steps) no
     return True
 
 
+cdef bint overwrites(Array target, Array source, const long long* steps) noexcept:
+    return overlaps(target, source) and not (
+        itemsizes[target.code] == itemsizes[source.code]
+        and has_same_layout(target, source, steps))
+
+
+cdef Array check_out(str name, object out, int code, int ndim, const long long* dims,
+                     int ordinal=-1):
+    cdef Array target
+    if not isinstance(out, Array):
+        raise TypeError(f"{name}: out: expected an Array, got {type(out).__name__}")
+    target = <Array>out
+    if not has_shape(target, ndim, dims):
+        raise ValueError(f"{name}: the result has shape {tuple_of_sizes(ndim, dims)}, it cannot be "
+                         f"written into shape {shape_of(target)}")
+    if not same_kind(code, target.code):
+        raise TypeError(f"{name}: a result of {DTYPES[code]} cannot be "
+                        f"written into {DTYPES[target.code]}")
+    if ordinal >= 0 and device_of(target) != ordinal:
+        refuse_device(f"{name}: out", device_of(target), ordinal)
+    check_writable(target)
+    return target
+
+
+cdef Array write_out(str name, Array result, object out):
+    if out is None:
+        return result
+    check_out(name, out, result.code, result.ndim_, result.dims, device_of(result))
+    assign_array(<Array>out, result)
+    return <Array>out
+
+
 cdef int assign_array(Array target, Array source) except -1:
     cdef long long[MAX_NDIM] steps
     cdef Operand[2] operands
@@ -101,8 +133,7 @@ cdef int assign_array(Array target, Array source) except -1:
     broadcast_steps(source, target.ndim_, target.dims, steps)
     if target.code == source.code and has_same_layout(target, source, steps):
         return 0
-    if overlaps(target, source) and not (itemsizes[target.code] == itemsizes[source.code]
-                                         and has_same_layout(target, source, steps)):
+    if overwrites(target, source, steps):
         source = duplicate(source)
         broadcast_steps(source, target.ndim_, target.dims, steps)
     set_operand(&operands[0], target)

@@ -10,34 +10,34 @@ from libc.string cimport memset
 
 import numpy as np
 
+from cyrt.builtin import catalogue
+from cyrt.builtin.elementwise cimport (
+    ALIGNED, BINARY, INPUT_WORD, NUMBER_LEFT, NUMBER_RIGHT, OUT_WORD, UNARY, Form, call_key, is_own,
+    record_elementwise,
+)
+from cyrt.builtin.entry cimport MAX_DTYPES, MAX_OPS, WIDEST, op_code, tables
+from cyrt.builtin.operand cimport Operand
+from cyrt.builtin.space cimport MAX_NDIM, MAX_OPERANDS
 from cyrt.dtypes import DTYPES
 from cyrt.dtypes import dtype as _dtype
 from cyrt.graph.recorder cimport encoder_of
-from cyrt.builtin import catalogue
-from cyrt.builtin.elementwise cimport (
-    BINARY, NUMBER_LEFT, NUMBER_RIGHT, UNARY, Form, call_key, is_own, record_binary,
-    record_elementwise, record_unary, record_with_number,
-)
-from cyrt.builtin.elementwise_choice cimport ALIGNED
-from cyrt.builtin.entry cimport MAX_DTYPES, WIDEST, op_code, tables
-from cyrt.builtin.operand cimport Operand
 from cyrt.graph.recording cimport Node, Use
 from cyrt.graph.replay_call cimport (
     is_same_use, is_verified, next_call, params_of, replay_next, uses_of,
 )
 from cyrt.kernels.vectorcall cimport PyVectorcall_NARGS, Vectorcall, offer_vectorcall
-from cyrt.operators import functions
 from cyrt.ndarray cimport (
     Array, device_of, give_memory, has_memory, has_shape, itemsizes, new_array_on, overlaps,
-    set_operand, unallocated,
+    set_operand, shape_of, unallocated,
 )
-from cyrt.ops.copy cimport assign_array, cast, check_device, fill
-from cyrt.ops.elementwise_broadcast cimport (
-    MAX_OPS, check_out, outputs, record_broadcast, record_pair, refuse_devices,
+from cyrt.operators import functions
+from cyrt.ops.arguments import refuse_device
+from cyrt.ops.copy cimport (
+    assign_array, broadcast_steps, cast, check_device, check_out, fill, overwrites, write_out,
 )
 from cyrt.ops.promotion cimport (
-    BOOL, FLOAT32, NUM_DTYPES, is_number, kinds, python_number, promote, promote_number,
-    put_number, same_kind,
+    BOOL, FLOAT32, NUM_DTYPES, is_number, kinds, outputs, promote, promote_number, put_number,
+    python_number, refuse_type, same_kind,
 )
 from cyrt.runtime.memory cimport Memory, block_of, live_block, overwriting
 from cyrt.runtime.module cimport LoadedFunction
@@ -46,6 +46,7 @@ from cyrt.runtime.state cimport OVERWRITE, Block, StreamState
 from cyrt.runtime.stream cimport current_state
 
 cdef int WHERE = op_code("where")
+cdef unsigned long long[2] no_number
 # Results of comparisons with a number on the right that is below all of the type, and above it;
 # otherwise -1.
 cdef signed char[MAX_OPS][2] beyond
@@ -58,16 +59,11 @@ cdef int POW = op_code("pow")
 # The operations that are powers by some numbers, exactly rounded.
 cdef dict powers = {1: op_code("positive"), 2: op_code("square"), 0.5: op_code("sqrt"),
                     -1: op_code("reciprocal")}
-
-
-cdef int refuse_type(int op, int code) except -1:
-    name = catalogue.OPS[op]
-    takes = ", ".join(str(DTYPES[i]) for i in range(NUM_DTYPES) if outputs[op][i] >= 0)
-    raise TypeError(f"{name}: not for {DTYPES[code]}; it takes {takes}")
-
-
-cdef int result_code(int op, int code) noexcept:
-    return outputs[op][code]
+# The names of operands where they are not x1 and x2; those of gradients are g and x.
+cdef dict names_of = {
+    "where": ("condition", "x1", "x2"), "swiglu": ("gate", "up"),
+    "multiply_add": ("x1", "x2", "x3"), "scale_centered": ("x", "mean", "scale"),
+}
 
 
 cdef inline int compute_type(int op, int code) except -1:
@@ -90,106 +86,256 @@ cdef int refuse_operand(str name, object value) except -1:
                     f"{type(value).__module__}.{type(value).__name__}{advice}")
 
 
-cdef inline Node* next_aligned(StreamState* stream, int op, Form form, Array x,
-                               PyObject** kernel) noexcept:
-    """Return the next node of the stream's script if it is such a call on aligned operands, the
-    first one included, and set the kernel; else NULL."""
-    cdef Node* node = next_call(stream, call_key(op, x.code, form, x.count))
-    if node == NULL:
-        return NULL
-    kernel[0] = tables[stream.ordinal][op * MAX_DTYPES + x.code].functions[<int>ALIGNED]
-    if node.serial != (<LoadedFunction>kernel[0]).serial \
-            or not is_same_operand(uses_of(stream, node), x, stream):
-        return NULL
-    return node
+# -- calls that are replayed by their key ----------------------------------------------------------
 
 
-cdef inline bint is_same_operand(const Use* use, Memory operand, StreamState* stream) noexcept:
-    cdef const Block* block = block_of(operand)
+cdef inline bint is_same_operand(const Use* use, const Block* block, Memory operand,
+                                 StreamState* stream) noexcept:
     return is_same_use(use, block, stream) and is_own(block) \
         and operand.address & (WIDEST - 1) == 0
 
 
-cdef inline bint is_same_result(const Use* use, Array out, StreamState* stream) noexcept:
+cdef inline bint is_same_result(const Use* use, Array out, bint allocated,
+                                StreamState* stream) noexcept:
     """Return whether the result is that of the use, or would get its memory."""
-    if has_memory(out):
-        return use.access == overwriting(out) and is_same_operand(use, out, stream)
+    if allocated:
+        return use.access == overwriting(out) \
+            and is_same_operand(use, block_of(out), out, stream)
     return use.access == OVERWRITE and is_same_use(use, use.block, stream) and is_own(use.block) \
         and is_next(stream, use.block, out.size)
 
 
-cdef inline bint replay_aligned(StreamState* stream, PyObject* kernel, Array out, Use* uses,
-                                int inputs) noexcept:
-    """Replay the call, whose uses, addresses of inputs and numbers are those of the next node."""
-    cdef Block* block = uses[inputs].block
+cdef inline bint replay(StreamState* stream, int op, Form form, Array x, const Block* block,
+                        PyObject* y, const unsigned long long* number, Array out) noexcept:
+    """Replay a call on dense arrays of one shape and type, or an array and a number, if it is the
+    next one of a script. Where the result `out` has no memory, it gets some."""
+    cdef Node* node = next_call(stream, call_key(op, x.code, form, x.count))
+    cdef PyObject* kernel
+    cdef unsigned long long* words
+    cdef Use* uses
+    cdef Use* result
+    cdef bint allocated
+    if node == NULL:
+        return False
+    kernel = tables[stream.ordinal][op * MAX_DTYPES + x.code].functions[<int>ALIGNED]
+    uses = uses_of(stream, node)
+    result = &uses[2 if form == BINARY else 1]
+    allocated = has_memory(out)
+    if node.serial != (<LoadedFunction>kernel).serial \
+            or not is_same_operand(uses, block, x, stream) or (
+                form == BINARY
+                and not is_same_operand(&uses[1], block_of(<Memory>y), <Memory>y, stream)) \
+            or not is_same_result(result, out, allocated, stream):
+        return False
+    words = <unsigned long long*>params_of(stream, node)
+    words[OUT_WORD] = out.address if allocated else result.block.address
+    words[INPUT_WORD + (form == NUMBER_LEFT)] = x.address
+    if form == BINARY:
+        words[INPUT_WORD + 1] = (<Memory>y).address
+    elif form != UNARY:
+        words[INPUT_WORD + (form == NUMBER_RIGHT)] = number[0]
     if is_verified(stream):
         return False
-    if not has_memory(out):
-        allocate_next(stream, block, out.size)
-        out.block, out.address = block, block.address
-    replay_next(stream, uses, inputs + 1, kernel)
+    if not allocated:
+        allocate_next(stream, result.block, out.size)
+        out.block, out.address = result.block, result.block.address
+    replay_next(stream, uses, 3 if form == BINARY else 2, kernel)
     return True
 
 
-cdef inline bint replay_binary(StreamState* stream, int op, Array x, Array y, Array out) noexcept:
-    """Replay a call on dense arrays of one shape and type, if it is the next one of a script.
-    Where the result `out` has no memory, it gets some."""
-    cdef PyObject* kernel
-    cdef Node* node = next_aligned(stream, op, BINARY, x, &kernel)
-    cdef unsigned long long* words
-    cdef Use* uses
-    if node == NULL:
-        return False
-    uses = uses_of(stream, node)
-    if not is_same_operand(&uses[1], y, stream) or not is_same_result(&uses[2], out, stream):
-        return False
-    words = <unsigned long long*>params_of(stream, node)
-    words[0], words[1] = x.address, y.address
-    words[2] = out.address if has_memory(out) else uses[2].block.address
-    return replay_aligned(stream, kernel, out, uses, 2)
+# -- any operands ----------------------------------------------------------------------------------
 
 
-cdef bint replay_single(StreamState* stream, int op, Form form, Array x,
-                        unsigned long long number, Array out) noexcept:
-    """Do so for a call on one array, and a number unless it is UNARY."""
-    cdef PyObject* kernel
-    cdef Node* node = next_aligned(stream, op, form, x, &kernel)
-    cdef unsigned long long* words
-    cdef Use* uses
-    if node == NULL:
-        return False
-    uses = uses_of(stream, node)
-    if not is_same_result(&uses[1], out, stream):
-        return False
-    words = <unsigned long long*>params_of(stream, node)
-    words[form == NUMBER_LEFT] = x.address
-    if form != UNARY:
-        words[form == NUMBER_RIGHT] = number
-    words[1 if form == UNARY else 2] = out.address if has_memory(out) else uses[1].block.address
-    return replay_aligned(stream, kernel, out, uses, 1)
+cdef int refuse_devices(int op, int operand, int found, int expected) except -1:
+    name = catalogue.OPS[op]
+    names = names_of.get(name, ("g", "x") if name.endswith("_vjp") else ("x1", "x2"))
+    refuse_device(f"{name}: {names[operand]}", found, expected)
 
 
-cdef Array unary(int op, Array x, Array out):
-    cdef StreamState* stream
-    cdef Array target
+cdef int refuse_shapes(int op, int count, const Operand* operands) except -1:
+    shapes = " and ".join([str(shape_of(<Array>operands[i].buffer)) for i in range(1, count + 1)
+                           if operands[i].buffer != NULL])
+    raise ValueError(f"{catalogue.OPS[op]}: shapes {shapes} do not broadcast")
+
+
+cdef Array record(int op, int code, int count, PyObject** operands, Array out):
+    cdef Operand[MAX_OPERANDS] raw
+    cdef int i
+    for i in range(count):
+        if isinstance(<object>operands[i], Array):
+            set_operand(&raw[i + 1], <Array>operands[i])
+        else:
+            raw[i + 1].buffer, raw[i + 1].strides = NULL, NULL
+            put_number(type_of(op, code, i), <object>operands[i], raw[i + 1].value)
+    return record_operands(op, code, count, raw, out)
+
+
+cdef inline int type_of(int op, int code, int operand) noexcept:
+    """Return the type that an operand is cast to: the condition of a choice is of bool."""
+    return BOOL if op == WHERE and operand == 0 else code
+
+
+cdef Array record_operands(int op, int code, int count, Operand* operands, Array out):
+    """Record an operation on arrays, and numbers in the type that it computes in."""
+    cdef long long[MAX_NDIM] joint
+    cdef long long[MAX_OPERANDS][MAX_NDIM] broadcast
+    cdef const long long* dims = NULL       # The result's; the arrays' own where all are equal.
+    cdef const long long* steps
     cdef Block* block
-    cdef PyObject* operand
-    cdef int code = compute_type(op, x.code)
-    if not x.dense or code != x.code or out is not None:
-        operand = <PyObject*>x
-        return record_broadcast(op, code, outputs[op][code], 1, &operand, &code, out)
-    block = live_block(x)
-    stream = current_state(block.ordinal)
-    target = unallocated(outputs[op][code], x.ndim_, x.dims)
-    if replay_single(stream, op, UNARY, x, 0, target):
-        return target
-    give_memory(target, stream)
-    record_unary(stream, op, code, target, x, block, x.count)
+    cdef Array x, target = out
+    cdef list casts = None                  # keeps the casts alive until they are recorded
+    cdef StreamState* stream
+    cdef int i, type, result = outputs[op][code], ndim = 0, ordinal = -1
+    cdef bint alike = True, ready = True, aside = False
+    for i in range(1, count + 1):
+        if operands[i].buffer == NULL:
+            continue
+        block = live_block(<Array>operands[i].buffer)
+        if dims == NULL:
+            dims, ndim = (<Array>operands[i].buffer).dims, (<Array>operands[i].buffer).ndim_
+            ordinal = block.ordinal
+        else:
+            alike = alike and has_shape(<Array>operands[i].buffer, ndim, dims)
+            if block.ordinal != ordinal:
+                refuse_devices(op, i - 1, block.ordinal, ordinal)
+        ready = ready and (<Array>operands[i].buffer).code == type_of(op, code, i - 1)
+    if not alike:
+        ndim = join_shapes(op, count, operands, joint, broadcast)
+        dims = joint
+    if out is not None:
+        check_out(catalogue.OPS[op], out, result, ndim, dims, ordinal)
+    for i in range(1, 1 if ready and out is None else count + 1):
+        if operands[i].buffer == NULL:
+            continue
+        x = <Array>operands[i].buffer
+        type = type_of(op, code, i - 1)
+        if x.code != type:
+            x = cast(x, type)
+            casts = casts or []
+            casts.append(x)
+            set_operand(&operands[i], x)
+            if not has_shape(x, ndim, dims):
+                broadcast_steps(x, ndim, dims, broadcast[i])
+                operands[i].strides = broadcast[i]
+        steps = operands[i].strides
+        if out is not None and x is not out:
+            aside = aside or overwrites(out, x, x.steps if steps == NULL else <long long*>steps)
+    stream = current_state(ordinal)
+    if out is None or out.code != result or aside:
+        target = new_array_on(stream, result, ndim, dims)
+    set_operand(&operands[0], target)
+    record_elementwise(encoder_of(stream), op, code, operands, ndim, dims)
+    if out is not None and target is not out:
+        assign_array(out, target)
+        return out
     return target
 
 
-cdef inline bint alike(Array x, Array y) noexcept:
-    return x.code == y.code and has_shape(x, y.ndim_, y.dims)
+cdef inline int join_shapes(int op, int count, Operand* operands, long long* dims,
+                            long long[MAX_NDIM]* broadcast) except -1:
+    """Broadcast the shapes of arrays together, and set the strides of those that repeat elements.
+    Return the number of dimensions."""
+    cdef long long size, elements = 1
+    cdef int d, i, own, ndim = 0
+    for i in range(1, count + 1):
+        if operands[i].buffer != NULL and (<Array>operands[i].buffer).ndim_ > ndim:
+            ndim = (<Array>operands[i].buffer).ndim_
+    for d in range(ndim):
+        dims[d] = 1
+        for i in range(1, count + 1):
+            if operands[i].buffer == NULL:
+                continue
+            own = d + (<Array>operands[i].buffer).ndim_ - ndim
+            size = (<Array>operands[i].buffer).dims[own] if own >= 0 else 1
+            if size == 1:
+                broadcast[i][d] = 0
+                continue
+            broadcast[i][d] = (<Array>operands[i].buffer).steps[own]
+            if dims[d] == 1:
+                dims[d] = size
+            elif size != dims[d]:
+                refuse_shapes(op, count, operands)
+        elements *= dims[d]
+    for i in range(1, count + 1):
+        if operands[i].buffer != NULL and (
+                (<Array>operands[i].buffer).count != elements
+                or (<Array>operands[i].buffer).ndim_ != ndim):
+            operands[i].strides = broadcast[i]
+    return ndim
+
+
+cdef inline bint may_write(int op, Form form, Array x, PyObject* other, Array out) noexcept:
+    """Return whether an operation may write to `out` as it goes."""
+    return outputs[op][x.code] == x.code \
+        and (out is x or (out.dense and out.code == x.code and has_shape(out, x.ndim_, x.dims)
+                          and not overlaps(out, x))) \
+        and (form != BINARY or other == <PyObject*>out or not overlaps(out, <Array>other))
+
+
+cdef Array apply(int op, Form form, Array x, PyObject* other, const unsigned long long* number,
+                 Array out):
+    """Apply an operation to x, and an array of the same type, or a number."""
+    cdef Array target
+    cdef Block* block
+    cdef StreamState* stream
+    cdef bint direct = out is None or may_write(op, form, x, other, out)
+    if direct and x.dense and outputs[op][x.code] >= 0 and (form != BINARY or (
+            (<Array>other).dense and has_shape(<Array>other, x.ndim_, x.dims))):
+        block = live_block(x)
+        stream = current_state(block.ordinal)
+        target = unallocated(outputs[op][x.code], x.ndim_, x.dims) if out is None else out
+        if replay(stream, op, form, x, block, other, number, target):
+            return target
+        return record_alike(op, form, x, other, number, out, target, True)
+    return record_alike(op, form, x, other, number, out, out, direct)
+
+
+cdef Array record_alike(int op, Form form, Array x, PyObject* other,
+                        const unsigned long long* number, Array out, Array target, bint direct):
+    """Record the operation; `target` is `out`, or an array without memory for the result, and
+    `direct` says whether the operation may write to `out` as it goes."""
+    cdef long long[MAX_NDIM] joint
+    cdef long long[3][MAX_NDIM] broadcast
+    cdef Operand[3] operands
+    cdef const long long* dims = x.dims
+    cdef Block* block = live_block(x)
+    cdef StreamState* stream = current_state(block.ordinal)
+    cdef int ndim = x.ndim_, result = outputs[op][x.code]
+    if result < 0:
+        return of_casts(op, 1, x, x, out) if form == UNARY \
+            else of_casts(op, 2, x, <Array>other, out)
+    set_operand(&operands[2 if form == NUMBER_LEFT else 1], x)
+    if form == BINARY:
+        set_operand(&operands[2], <Array>other)
+        if live_block(<Array>other).ordinal != block.ordinal:
+            refuse_devices(op, 1, live_block(<Array>other).ordinal, block.ordinal)
+    elif form != UNARY:
+        operands[1 if form == NUMBER_LEFT else 2] = Operand(NULL, 0, NULL, [number[0], number[1]])
+    if not direct:
+        return record_operands(op, x.code, 1 if form == UNARY else 2, operands, out)
+    if form == BINARY and not has_shape(<Array>other, ndim, dims):
+        ndim = join_shapes(op, 2, operands, joint, broadcast)
+        dims = joint
+    if out is not None:
+        check_out(catalogue.OPS[op], out, result, ndim, dims, block.ordinal)
+    else:
+        if target is None:
+            target = unallocated(result, ndim, dims)
+        give_memory(target, stream)
+    set_operand(&operands[0], target)
+    record_elementwise(encoder_of(stream), op, x.code, operands, ndim, dims)
+    return target
+
+
+cdef Array of_casts(int op, int count, Array x, Array y, Array out):
+    """Apply an operation to arrays of two types, or of one that has no kernel."""
+    cdef PyObject** operands = [<PyObject*>x, <PyObject*>y]
+    cdef int code = compute_type(op, promote(x.code, y.code))
+    return record(op, code, count, operands, out)
+
+
+cdef object unary(int op, object operand, object out):
+    return apply(op, UNARY, <Array>operand, NULL, no_number, <Array>out)
 
 
 cdef int side_of(int code, object number) except -2:
@@ -223,35 +369,6 @@ cdef Array out_of_range(int op, Array x, object number, bint left, Array out):
     return out
 
 
-cdef inline bint takes_number(int op, Array x, int code, Array out) noexcept:
-    """Return whether an operation on an array and a number needs no cast and no check of `out`."""
-    return code == x.code and outputs[op][code] >= 0 and (
-        out is None or (out is x and x.dense and outputs[op][code] == code))
-
-
-cdef Array apply_to_number(int op, Array x, object number, bint left, Array out):
-    cdef Block* block = live_block(x)
-    cdef StreamState* stream = current_state(block.ordinal)
-    cdef unsigned long long[2] value
-    cdef Operand[3] raw
-    put_number(x.code, number, value)
-    if out is None:
-        out = unallocated(outputs[op][x.code], x.ndim_, x.dims)
-    if x.dense and replay_single(stream, op, NUMBER_LEFT if left else NUMBER_RIGHT, x, value[0],
-                                 out):
-        return out
-    if not has_memory(out):
-        give_memory(out, stream)
-    if x.dense:
-        record_with_number(stream, op, x.code, out, x, block, value, left, x.count)
-    else:
-        set_operand(&raw[0], out)
-        set_operand(&raw[1 + left], x)
-        raw[2 - left] = Operand(NULL, 0, NULL, [value[0], value[1]])
-        record_elementwise(encoder_of(stream), op, x.code, raw, x.ndim_, x.dims)
-    return out
-
-
 cdef Array power(Array x, object exponent, Array out):
     """Compute a floating-point power by a number that another operation is for, as NumPy does;
     otherwise return None."""
@@ -263,112 +380,53 @@ cdef Array power(Array x, object exponent, Array out):
     return unary(op, cast(x, code), out)
 
 
-cdef Array of_arrays(int op, Array x, Array y, Array out):
-    """Apply an operation to arrays that need no cast; return None for others."""
-    cdef StreamState* stream
-    cdef Array target
-    cdef Block* x_block
-    cdef Block* y_block
-    cdef Operand[3] raw
-    cdef int result = outputs[op][x.code]
-    if x.code != y.code or result < 0:
-        return None
-    if not has_shape(x, y.ndim_, y.dims) or not (out is None or (
-            x.dense and y.dense and out.dense and alike(out, x) and result == x.code
-            and (out is x or not overlaps(out, x)) and (out is y or not overlaps(out, y)))):
-        if out is None or (out is x and result == x.code and (y is x or not overlaps(x, y))):
-            return record_pair(op, x, y, out)
-        return None
-    x_block = live_block(x)
-    stream = current_state(x_block.ordinal)
-    target = unallocated(result, x.ndim_, x.dims) if out is None else out
-    if x.dense and y.dense and replay_binary(stream, op, x, y, target):
-        return target
-    y_block = live_block(y)
-    if y_block.ordinal != x_block.ordinal:
-        refuse_devices(op, 1, y_block.ordinal, x_block.ordinal)
-    if out is None:
-        give_memory(target, stream)
-    elif device_of(out) != x_block.ordinal:
-        check_out(catalogue.OPS[op], out, x.code, x.ndim_, x.dims, x_block.ordinal)
-    if x.dense and y.dense:
-        record_binary(stream, op, x.code, target, x, x_block, y, y_block, x.count)
-    else:
-        set_operand(&raw[0], target)
-        set_operand(&raw[1], x)
-        set_operand(&raw[2], y)
-        record_elementwise(encoder_of(stream), op, x.code, raw, x.ndim_, x.dims)
-    return target
-
-
-cdef object binary(int op, object a, object b, Array out):
-    cdef Array x, result
-    cdef PyObject* operands[2]
-    cdef int[2] types
-    cdef int code
-    if type(a) is Array:
-        x = <Array>a
-        if type(b) is Array:
-            result = of_arrays(op, x, <Array>b, out)
-            if result is not None:
-                return result
-            code = promote(x.code, (<Array>b).code)
-        elif PyFloat_CheckExact(b) and kinds[x.code] == c"f" and op != POW \
-                and takes_number(op, x, x.code, out):
-            return apply_to_number(op, x, b, False, out)
-        elif is_number(b):
-            code = x.code
-            if op == POW:
-                settled = power(x, python_number(b), out)
-                if settled is not None:
-                    return settled
-            if not (PyFloat_CheckExact(b) and kinds[code] == c"f"):
-                b = python_number(b)
-                code = promote_number(code, b)
-                settled = out_of_range(op, x, b, False, out)
-                if settled is not None:
-                    return settled
-            if takes_number(op, x, code, out):
-                return apply_to_number(op, x, b, False, out)
-        elif isinstance(b, (list, tuple)):
-            return binary(op, x, functions.weak_array(x, b), out)
-        else:
-            return foreign_operand(op, b)
-    elif is_number(a):
-        a = python_number(a)
-        code = promote_number((<Array>b).code, a)
-        settled = out_of_range(op, <Array>b, a, True, out)
+cdef object of_number(int op, Array x, object number, bint left, Array out):
+    """Apply an operation to an array and a number, which is the left or the right operand."""
+    cdef PyObject** operands = [<PyObject*>x, <PyObject*>x]
+    cdef unsigned long long[2] value
+    cdef Array settled = None
+    cdef int code = x.code
+    if not PyFloat_CheckExact(number) or kinds[code] != c"f" or op == POW:
+        number = python_number(number)
+        if op == POW and not left:
+            settled = power(x, number, out)
+        if settled is None:
+            settled = out_of_range(op, x, number, left, out)
         if settled is not None:
             return settled
-        if takes_number(op, <Array>b, code, out):
-            return apply_to_number(op, <Array>b, a, True, out)
-    elif isinstance(a, (list, tuple)):
-        return binary(op, functions.weak_array(<Array>b, a), b, out)
-    else:
-        return foreign_operand(op, a)
-    types[0] = types[1] = code = compute_type(op, code)
-    operands[0], operands[1] = <PyObject*>a, <PyObject*>b
-    return record_broadcast(op, code, outputs[op][code], 2, operands, types, out)
+        code = promote_number(code, number)
+    code = compute_type(op, code)
+    if code == x.code:
+        put_number(code, number, value)
+        return apply(op, NUMBER_LEFT if left else NUMBER_RIGHT, x, NULL, value, out)
+    operands[not left] = <PyObject*>number
+    return record(op, code, 2, operands, out)
 
 
-cdef object foreign_operand(int op, object value):
-    """Return NotImplemented, as another type may implement the operation; refuse a NumPy array."""
-    if isinstance(value, np.ndarray):
-        refuse_operand(catalogue.OPS[op], value)
-    return NotImplemented
+cdef object of_others(int op, object a, object b, Array out):
+    """Apply an operation to arrays of two types, or to an array and something else."""
+    cdef bint left = type(a) is not Array
+    cdef object other = a if left else b
+    cdef Array x = <Array>(b if left else a)
+    if type(other) is Array:
+        return of_casts(op, 2, x, <Array>other, out)
+    if is_number(other):
+        return of_number(op, x, other, left, out)
+    if isinstance(other, (list, tuple)):
+        other = functions.weak_array(x, other)
+        return of_others(op, other if left else a, b if left else other, out)
+    if isinstance(other, np.ndarray):
+        refuse_operand(catalogue.OPS[op], other)
+    return NotImplemented           # another type may implement the operation
 
 
-cdef object apply_unary(int op, object x):
-    return unary(op, <Array>x, None)
+cdef object binary(int op, object a, object b, object out):
+    if type(a) is Array and type(b) is Array and (<Array>a).code == (<Array>b).code:
+        return apply(op, BINARY, <Array>a, <PyObject*>b, no_number, <Array>out)
+    return of_others(op, a, b, <Array>out)
 
 
-cdef object apply_binary(int op, object a, object b, object target):
-    cdef Array result
-    if type(a) is Array and type(b) is Array:
-        result = of_arrays(op, <Array>a, <Array>b, <Array>target)
-        if result is not None:
-            return result
-    return binary(op, a, b, <Array>target)
+# -- the public functions --------------------------------------------------------------------------
 
 
 @cython.final
@@ -483,10 +541,10 @@ cdef object evaluate(Elementwise self, object a, object b, object out, object wh
     check_out_type(self.name, out)
     if self.count == 1:
         if isinstance(a, Array):
-            return unary(self.op, <Array>a, <Array>out)
+            return unary(self.op, a, out)
         return of_numbers(self, (a,), out, None)
     if isinstance(a, Array) or isinstance(b, Array):
-        result = binary(self.op, a, b, <Array>out)
+        result = binary(self.op, a, b, out)
         if result is not NotImplemented:
             return result
         return refuse_operand(self.name, b if isinstance(a, Array) else a)
@@ -517,37 +575,40 @@ cdef object in_kind(str name, object operand, int code, bint compared):
     return cast(<Array>operand, code)
 
 
-cdef object put_where(str name, object where, object result, object out):
-    """Write the result into `out` at a mask; without `out`, the other elements are undefined."""
-    cdef Array x
-    whole = isinstance(where, (bool, np.bool_)) or where is None
-    if not whole and (not isinstance(where, Array) or (<Array>where).code != BOOL):
+cdef Array mask_of(str name, object where, Array x):
+    """Return an argument `where` as an Array of bool; None if all elements count."""
+    if where is None or isinstance(where, (bool, np.bool_)) and where:
+        return None
+    if isinstance(where, (bool, np.bool_, list, tuple)):
+        where = functions.asarray(where, device=x.device)
+    if not isinstance(where, Array) or (<Array>where).code != BOOL:
         raise TypeError(f"{name}: where: expected an Array of bool, got "
                         f"{where.dtype if isinstance(where, Array) else type(where).__name__}")
+    check_device(where, x, name, "where")
+    return <Array>where
+
+
+cdef object put_where(str name, object where, object result, object out):
+    """Write the result into `out` at a mask; without `out`, the other elements are undefined."""
+    cdef Array x, mask
     if not isinstance(result, Array):
-        if out is None and whole:
+        if out is None and isinstance(where, (bool, np.bool_, type(None))):
             return result
         refuse_argument(name, result)
-    x = result
-    if not whole:
-        check_device(where, x, f"{name}: where")
+    x = <Array>result
+    mask = mask_of(name, where, x)
     if out is None:
-        if whole or has_shape(<Array>where, x.ndim_, x.dims):
-            return x
-        return choose_where(where, x, x, x.code, None)
+        return x if mask is None or has_shape(mask, x.ndim_, x.dims) \
+            else choose_where(mask, x, x, x.code, None)
+    if mask is None:
+        return write_out(name, x, out)
     check_out(name, out, x.code, x.ndim_, x.dims, device_of(x))
-    if whole:
-        if where is None or where:
-            assign_array(<Array>out, x)
-        return out
-    code = (<Array>out).code
-    return choose_where(where, x, out, code, out)
+    return choose_where(mask, x, out, (<Array>out).code, <Array>out)
 
 
 cdef Array choose_where(object condition, object x1, object x2, int code, Array out):
     cdef PyObject** operands = [<PyObject*>condition, <PyObject*>x1, <PyObject*>x2]
-    cdef int[3] types = [BOOL, code, code]
-    return record_broadcast(WHERE, code, code, 3, operands, types, out)
+    return record(WHERE, code, 3, operands, out)
 
 
 cdef object of_numbers(Elementwise self, tuple operands, object out, object dtype):

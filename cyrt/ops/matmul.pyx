@@ -18,9 +18,8 @@ from cyrt.ndarray cimport (
     view_of,
 )
 from cyrt.ops.arguments import axes_of, check_array, int_of, is_int, refuse_device
-from cyrt.ops.copy cimport assign_array, cast, check_device
+from cyrt.ops.copy cimport assign_array, cast, check_device, check_out, write_out
 from cyrt.ops.elementwise cimport binary
-from cyrt.ops.elementwise_broadcast cimport check_out
 from cyrt.ops.promotion cimport FLOAT32, kinds, promote
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state
@@ -480,12 +479,7 @@ def dot(x1, x2, /, out=None):
     ValueError
         The sizes differ, or the arrays are on two devices.
     """
-    cdef Array result = sum_axes("dot", x1, x2, -2)
-    if out is None:
-        return result
-    check_out("dot", out, result.code, result.ndim_, result.dims, device_of(result))
-    assign_array(<Array>out, result)
-    return out
+    return write_out("dot", sum_axes("dot", x1, x2, -2), out)
 
 
 def inner(x1, x2, /):

@@ -3,6 +3,8 @@
 # INVARIANTS
 # - Arrays decide; a Python or NumPy number is weak: only its kind counts, if it is a higher one.
 
+from cyrt.builtin.entry cimport MAX_OPS
+
 cdef enum:
     NUM_DTYPES = 15
     BOOL = 0
@@ -12,7 +14,11 @@ cdef enum:
 
 cdef char[NUM_DTYPES] kinds             # "b", "i", "u", "f", "c"
 cdef int[NUM_DTYPES][NUM_DTYPES] promoted   # -1: the two do not promote
+# The element type of an operation's result for an operand type; -1: there is no kernel.
+cdef signed char[MAX_OPS][NUM_DTYPES] outputs
 
+# Raise the TypeError of a type for which an operation has no kernel.
+cdef int refuse_type(int op, int code) except -1
 # Return the promoted type of two types; TypeError names them.
 cdef int promote(int a, int b) except -1
 # Return the promoted type of an array's type and a weak number.

@@ -5,10 +5,13 @@ from cpython.complex cimport PyComplex_AsCComplex, PyComplex_Check
 from cpython.float cimport PyFloat_Check, PyFloat_CheckExact
 from cpython.long cimport PyLong_Check, PyLong_CheckExact
 from libc.math cimport copysign, isinf, isnan
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 import numpy as np
 
+from cyrt.builtin import catalogue
+from cyrt.builtin.entry cimport op_code
+from cyrt.builtin.row import MOVES
 from cyrt.dtypes import DEFAULTS, DTYPES, DType
 from cyrt.dtypes import dtype as _dtype
 from cyrt.ndarray cimport Array
@@ -16,6 +19,7 @@ from cyrt.ndarray cimport Array
 cdef extern from "Python.h":
     int PyFloat_Pack2(double x, char* p, int le) except -1
 
+cdef object generic = np.generic
 cdef dict codes = {each.name: each.code for each in DTYPES}
 cdef int FLOAT16 = codes["float16"], BFLOAT16 = codes["bfloat16"]
 cdef int COMPLEX64 = codes["complex64"], COMPLEX128 = codes["complex128"]
@@ -25,14 +29,16 @@ cdef int DEFAULT_INT = DEFAULTS["i"].code, DEFAULT_FLOAT = DEFAULTS["f"].code
 cdef int DEFAULT_COMPLEX = DEFAULTS["c"].code
 
 
+ORDER = "buifc"                 # kinds: values of one may be written into those behind it
+
+
 cdef int pair(a, b):
     """Look up the standard's table; in addition, an integer with a float gives that float."""
     if a.kind == b.kind:
         if {a.name, b.name} == {"float16", "bfloat16"}:
             return FLOAT32
         return a.code if a.itemsize >= b.itemsize else b.code
-    order = "buifc"
-    if order.index(a.kind) > order.index(b.kind):
+    if ORDER.index(a.kind) > ORDER.index(b.kind):
         a, b = b, a
     if a.kind == "u" and b.kind == "i":
         if a.itemsize < b.itemsize:
@@ -43,10 +49,23 @@ cdef int pair(a, b):
     return b.code
 
 
+cdef int[NUM_DTYPES] ranks      # the place of a type's kind in their order
 for _a in DTYPES:
     kinds[_a.code] = ord(_a.kind)
+    ranks[_a.code] = ORDER.index(_a.kind)
     for _b in DTYPES:
         promoted[<int>_a.code][<int>_b.code] = pair(_a, _b)
+memset(outputs, -1, sizeof(outputs))
+for _row in catalogue.ROWS:
+    outputs[op_code(_row.op)][<int>codes[_row.dtype]] = codes[_row.output]
+for _name in MOVES:         # the kernels of a type's size move its elements
+    for _a in DTYPES:
+        outputs[op_code(_name)][<int>_a.code] = _a.code
+
+
+cdef int refuse_type(int op, int code) except -1:
+    takes = ", ".join([str(DTYPES[i]) for i in range(NUM_DTYPES) if outputs[op][i] >= 0])
+    raise TypeError(f"{catalogue.OPS[op]}: not for {DTYPES[code]}; it takes {takes}")
 
 
 cdef int promote(int a, int b) except -1:
@@ -57,11 +76,11 @@ cdef int promote(int a, int b) except -1:
 
 cdef bint is_number(object value):
     return PyFloat_CheckExact(value) or PyLong_CheckExact(value) \
-        or isinstance(value, (bool, int, float, complex, np.generic))
+        or isinstance(value, (bool, int, float, complex, generic))
 
 
 cdef object python_number(object value):
-    return value.item() if isinstance(value, np.generic) else value
+    return value.item() if isinstance(value, generic) else value
 
 
 cdef int promote_number(int code, object value) except -1:
@@ -82,18 +101,8 @@ cdef int code_of_number(object value) except -1:
     return promote_number(BOOL, value)
 
 
-cdef int rank(int code) noexcept:
-    if kinds[code] == c"b":
-        return 0
-    if kinds[code] == c"u":
-        return 1
-    if kinds[code] == c"i":
-        return 2
-    return 3 if kinds[code] == c"f" else 4
-
-
 cdef bint same_kind(int code, int target) noexcept:
-    return rank(code) <= rank(target)
+    return ranks[code] <= ranks[target]
 
 
 cdef int put_real(int code, double number, char* target) except -1:

@@ -3,7 +3,7 @@
 # INVARIANTS
 # - Arguments are checked, and memory is allocated, before anything is recorded.
 
-from cyrt.builtin.reduce_choice cimport Finish
+from cyrt.builtin.reduce cimport Finish
 from cyrt.ndarray cimport Array
 
 # Return the axes as bits: all for None, or those of an int or a tuple.

@@ -1,34 +1,28 @@
 """Reductions over axes."""
 
-import builtins
-
 from cpython.bool cimport PyBool_Check
 from cpython.long cimport PyLong_CheckExact
 from libc.math cimport NAN
-from libc.string cimport memset
-
-import numpy as np
 
 from cyrt.dtypes import DTYPES
 from cyrt.dtypes import dtype as _dtype
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.builtin import catalogue
-from cyrt.builtin.reduce cimport record_reduction
-from cyrt.builtin.reduce_choice cimport Finish
+from cyrt.builtin.reduce cimport Finish, record_reduction
 from cyrt.builtin.space cimport MAX_NDIM, tuple_of_sizes
 from cyrt.builtin.entry cimport op_code
 from cyrt.builtin.operand cimport Operand
-from cyrt.ndarray cimport Array, device_of, new_array_on, set_operand, shape_of
+from cyrt.ndarray cimport Array, new_array_on, set_operand, shape_of
 from cyrt.operators import functions
 from cyrt.ops.arguments import axes_of, axis_of, check_array, check_flags
 from cyrt.ops.broadcasting import broadcast_to
-from cyrt.ops.copy cimport assign_array, cast, check_device
+from cyrt.ops.copy cimport cast, write_out
 from cyrt.ops.copy import copy as duplicate
-from cyrt.ops.creation import asarray, full
-from cyrt.ops.elementwise cimport binary
-from cyrt.ops.elementwise_broadcast cimport check_out
-from cyrt.ops.promotion cimport BOOL, FLOAT32, FLOAT64, NUM_DTYPES, is_number, kinds
-from cyrt.ops.promotion cimport python_number
+from cyrt.ops.creation import full
+from cyrt.ops.elementwise cimport binary, mask_of
+from cyrt.ops.promotion cimport (
+    FLOAT32, FLOAT64, is_number, kinds, outputs, python_number, refuse_type,
+)
 from cyrt.ops.shapes cimport axis_at, reshape_to
 from cyrt.ops.ternary import where as where_
 from cyrt.runtime.memory cimport live_block
@@ -52,9 +46,6 @@ __all__ = [
     "var",
 ]
 
-cdef enum:
-    MAX_OPS = 16
-
 cdef int SUM = op_code("sum"), PROD = op_code("prod")
 cdef int MAX = op_code("max"), MIN = op_code("min")
 cdef int ARGMAX = op_code("argmax"), ARGMIN = op_code("argmin")
@@ -63,32 +54,6 @@ cdef int VAR = op_code("var"), LOGSUMEXP = op_code("logsumexp")
 # Elementwise operations on two operands.
 cdef int ADD = op_code("add"), MULTIPLY = op_code("multiply")
 cdef int MAXIMUM = op_code("maximum"), MINIMUM = op_code("minimum")
-# The element type of the result, by operation (from the first one) and type; -1: there is no
-# kernel.
-cdef signed char[MAX_OPS][NUM_DTYPES] outputs
-cdef int first_op
-
-
-def _fill_outputs():
-    global first_op
-    rows = [row for row in catalogue.ROWS if row.template == "reduce"]
-    codes = {row.op: op_code(row.op) for row in rows}
-    first_op = builtins.min(codes.values())
-    if builtins.max(codes.values()) - first_op >= MAX_OPS:
-        raise RuntimeError(f"{len(codes)} reductions, {MAX_OPS} are provided for")
-    memset(outputs, -1, sizeof(outputs))
-    for row in rows:
-        outputs[<int>codes[row.op] - first_op][<int>_dtype(row.dtype).code] = \
-            _dtype(row.output).code
-
-
-_fill_outputs()
-
-
-cdef int refuse_type(int op, int code) except -1:
-    takes = ", ".join(str(DTYPES[i]) for i in range(NUM_DTYPES)
-                      if outputs[op - first_op][i] >= 0)
-    raise TypeError(f"{catalogue.OPS[op]}: not for {DTYPES[code]}; it takes {takes}")
 
 
 cdef int refuse_empty(str name, Array x, unsigned long long axes) except -1:
@@ -143,7 +108,7 @@ cdef Array reduce_array(int op, Array x, unsigned long long axes, object keepdim
     cdef Operand[2] operands
     cdef StreamState* stream
     cdef Array target
-    cdef int ndim, code = outputs[op - first_op][x.code]
+    cdef int ndim, code = outputs[op][x.code]
     if code < 0:
         refuse_type(op, x.code)
     ndim = reduced_shape(x, axes, keeps_axes(op, keepdims), dims)
@@ -166,28 +131,19 @@ cdef inline Array write_result(str name, Array result, object out):
     if PyLong_CheckExact(out):
         raise TypeError(f"{name}: out: expected an Array, got {out}; several axes are a tuple, "
                         "such as axis=(0, 1)")
-    check_out(name, out, result.code, result.ndim_, result.dims, device_of(result))
-    assign_array(<Array>out, result)
-    return out
+    return write_out(name, result, out)
 
 
-cdef Array mask_of(str name, object where, Array x):
+cdef Array mask_for(str name, object where, Array x):
     """Check a mask and broadcast it to x's shape; None if all elements count."""
-    if where is None or isinstance(where, (bool, np.bool_)) and where:
-        return None
-    if isinstance(where, (bool, np.bool_, list, tuple)):
-        where = asarray(where, device=x.device)
-    if not isinstance(where, Array) or (<Array>where).code != BOOL:
-        raise TypeError(f"{name}: where: expected an Array of bool, got "
-                        f"{where.dtype if isinstance(where, Array) else type(where).__name__}")
-    check_device(where, x, f"{name}: where")
-    return broadcast_to(where, shape_of(x))
+    where = mask_of(name, where, x)
+    return None if where is None else broadcast_to(where, shape_of(x))
 
 
 cdef Array replace_masked(str name, Array x, object where, object neutral):
     """Replace the elements at which the mask is false by a number that does not change the
     result."""
-    mask = mask_of(name, where, x)
+    mask = mask_for(name, where, x)
     return x if mask is None else where_(mask, x, neutral)
 
 
@@ -255,7 +211,7 @@ cdef Array reduce_extreme(int op, int pairwise, object x, object axis, object ke
     cdef unsigned long long all_axes = axes_mask(array, None)
     if initial is not None:
         begun = initial_value(name, initial, array)
-    mask = mask_of(name, where, array)
+    mask = mask_for(name, where, array)
     if mask is not None:
         if begun is None:
             raise ValueError(f"{name}: where: expected an initial value beside it")
@@ -302,7 +258,7 @@ cdef Array reduce_variance(str name, object x, object axis, object dtype, object
     cdef Array array = cast_to_float(array_of(name, x), name, dtype)
     cdef unsigned long long axes = axes_mask(array, axis)
     cdef double less = correction_of(ddof, correction)
-    mask = mask_of(name, where, array)
+    mask = mask_for(name, where, array)
     if mask is not None:
         return variance_where(array, mask, axis, less, keepdims, finish.root)
     finish.divisor = count_along(array, axes) - less
@@ -321,7 +277,7 @@ cdef Array mean_where(Array x, object mask, object axis, object keepdims):
 cdef Array variance_where(Array x, object mask, object axis, double less, object keepdims,
                            bint root):
     cdef Array away = widen(x)
-    if outputs[VAR - first_op][x.code] < 0:
+    if outputs[VAR][x.code] < 0:
         refuse_type(VAR, x.code)
     count = cast(sum(mask, axis, keepdims=True), away.code)
     for _ in range(2):              # the second pass removes the rounding error of the first mean
@@ -471,7 +427,7 @@ def mean(x, /, axis=None, dtype=None, out=None, keepdims=False, *, where=None):
     cdef unsigned long long axes = axes_mask(array, axis)
     cdef long long count = count_along(array, axes)
     keeps_axes(SUM, keepdims, "mean")
-    mask = mask_of("mean", where, array)
+    mask = mask_for("mean", where, array)
     if mask is not None:
         return write_result("mean", cast(mean_where(array, mask, axis, keepdims), array.code), out)
     finish.divisor = count if count else NAN

@@ -13,9 +13,8 @@ from cyrt.builtin.entry cimport op_code
 from cyrt.builtin.operand cimport Operand
 from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array, set_operand, shape_of
 from cyrt.ops.arguments import axis_of, check_array, check_flags, int_of
-from cyrt.ops.copy cimport assign_array, cast, check_device
+from cyrt.ops.copy cimport cast, check_device, write_out
 from cyrt.ops.creation import full
-from cyrt.ops.elementwise_broadcast cimport check_out
 from cyrt.ops.promotion cimport BOOL, is_number
 from cyrt.ops.rows cimport flat, axis_last, axis_back
 from cyrt.ops.shapes cimport plus
@@ -126,11 +125,7 @@ cdef Array numpy_cumulative(int op, str name, object x, object axis, object dtyp
     if axis is None:
         x = flat(check_array(x, f"{name}: x"))
     result = cumulative(op, name, x, axis, dtype, False)
-    if out is None:
-        return result
-    check_out(name, out, result.code, result.ndim_, result.dims, device_of(result))
-    assign_array(<Array>out, result)
-    return out
+    return write_out(name, result, out)
 
 
 def cumsum(x, axis=None, dtype=None, out=None):

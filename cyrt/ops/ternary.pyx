@@ -12,12 +12,11 @@ from cyrt.ndarray cimport Array
 from cyrt.operators import functions
 from cyrt.ops.copy cimport check_device
 from cyrt.ops.elementwise cimport (
-    check_out_type, choose_where, refuse_argument, refuse_operand, refuse_type, result_code,
-    side_of, unary,
+    check_out_type, choose_where, record, refuse_argument, refuse_operand, side_of, unary,
 )
-from cyrt.ops.elementwise_broadcast cimport record_broadcast
 from cyrt.ops.promotion cimport (
-    FLOAT32, code_of_number, is_number, kinds, promote, promote_number, python_number,
+    FLOAT32, code_of_number, is_number, kinds, outputs, promote, promote_number, python_number,
+    refuse_type,
 )
 from cyrt.ops.search import nonzero
 
@@ -147,7 +146,6 @@ def clip(x, /, min=None, max=None, out=None, *, a_min=None, a_max=None):
     Array([0, 0, 3], dtype=int64)
     """
     cdef PyObject* operands[3]
-    cdef int[3] types
     cdef Array array
     cdef int code, i
     check_out_type("clip", out)
@@ -168,7 +166,7 @@ def clip(x, /, min=None, max=None, out=None, *, a_min=None, a_max=None):
     min = None if min is None else convert_choice("clip", min, array, array)
     max = None if max is None else convert_choice("clip", max, array, array)
     code = array.code
-    if result_code(CLIP, code) < 0:
+    if outputs[CLIP][code] < 0:
         refuse_type(CLIP, code)
     min = None if is_beyond(code, min) < 0 else min
     max = None if is_beyond(code, max) > 0 else max
@@ -189,8 +187,7 @@ def clip(x, /, min=None, max=None, out=None, *, a_min=None, a_max=None):
     operands[0] = <PyObject*>x
     for i, each in enumerate(bounds):       # the list owns the references
         operands[1 + i] = <PyObject*>each
-    types[0] = types[1] = types[2] = code
-    return record_broadcast(op, code, code, 1 + len(bounds), operands, types, out)
+    return record(op, code, 1 + len(bounds), operands, out)
 
 
 def ternary(str name not None, x1, x2, x3, Array out=None):
@@ -220,6 +217,6 @@ def ternary(str name not None, x1, x2, x3, Array out=None):
             code = promote_number(code, python_number(each))
     if kinds[code] in b"biu":
         code = FLOAT32
-    if result_code(op, code) < 0:
+    if outputs[op][code] < 0:
         refuse_type(op, code)
-    return record_broadcast(op, code, code, 3, operands, [code, code, code], out)
+    return record(op, code, 3, operands, out)

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 import pytest
+from applying import apply
 
 import cyrt
 from cyrt.builtin import catalogue
-from cyrt.builtin.apply import apply
 from cyrt.dtypes import dtype
 
 erfc = np.vectorize(math.erfc, otypes=[np.float64])

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from applying import apply
 from explaining import explain
 
 import cyrt
 from cyrt.builtin import catalogue
-from cyrt.builtin.apply import apply
 from cyrt.builtin.rows import elementwise
 from cyrt.dtypes import dtype
 
@@ -299,39 +299,18 @@ def test_explain():
 
 
 BAD = [
-    (lambda b: apply("plus", [b, b], b, "float32", 4), ValueError, "'plus' is no built-in"),
-    (
-        lambda b: apply("add", [b, b], b, "float33", 4),
-        TypeError,
-        "'float33' is not an element type",
-    ),
-    (lambda b: apply("sqrt", [b], b, "int32", 4), TypeError, "sqrt has no kernel for int32"),
-    (lambda b: apply("add", [b], b, "float32", 4), TypeError, "expected 2 inputs, got 1"),
-    (lambda b: apply("add", [b, b], 3, "float32", 4), TypeError, "output: expected a Buffer"),
-    (lambda b: apply("add", [b, [1, 2]], b, "float32", 4), TypeError, "input 2: expected a Buffer"),
-    (lambda b: apply("add", [b, b], b, "float32", 17), ValueError, "has 64 bytes"),
-    (lambda b: apply("add", [b, b], b, "float32", -1), ValueError, "sizes of 0 or more"),
-    (lambda b: apply("add", [b, b], b, "float32", (2**40, 2**40)), ValueError, "memory can hold"),
-    (lambda b: apply("add", [b, b], b, "float32", 4, [(1,)]), ValueError, "3 in all, got 1"),
-    (lambda b: apply("add", [b, b], b, "float32", 4, [(1, 1), None, None]), ValueError, "1 num"),
-    (lambda b: apply("add", [b, b], b, "float32", 4, [(0,), None, None]), ValueError, "coincide"),
-    (lambda b: apply("add", [b, (b, 1)], b, "float32", 4, [None, None, (-1,)]), ValueError, "-2"),
-    (lambda b: apply("add", [b, b], b[2:62], "float32", 4), ValueError, "no multiple of 4"),
-    (lambda b: apply("arange", [b, 1], b, "float32", 4), TypeError, "numbers for start"),
-    (lambda b: apply("copy", [b], b, "uint8", (1,) * 65), ValueError, "at most 64"),
-    (lambda b: explain("add", "int31", 4), TypeError, "'int31'"),
-    (lambda b: apply("sum", [b], b, "float32", 4), ValueError, "sum: not element by element"),
-    (lambda b: apply("transpose", [b], b, "uint32", 4), ValueError, "transpose: not element"),
+    (lambda: catalogue.row("plus", "float32"), ValueError, "'plus' is no built-in"),
+    (lambda: catalogue.row("add", "float33"), TypeError, "'float33' is not an element type"),
+    (lambda: catalogue.row("sqrt", "int32"), TypeError, "sqrt has no kernel for int32"),
+    (lambda: explain("add", "int31", 4), TypeError, "'int31'"),
 ]
 
 
 @pytest.mark.parametrize(("call", "error", "text"), BAD)
 def test_bad_input(call, error, text):
-    buffer = cyrt.Buffer(64)
-    buffer.fill(0)
     before = cyrt.current_encoder().num_ops
     with pytest.raises(error, match=text):
-        call(buffer)
+        call()
     assert cyrt.current_encoder().num_ops == before
 
 

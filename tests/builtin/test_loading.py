@@ -146,15 +146,13 @@ def test_prebuilt_operations_need_no_compiler(prebuilt, python):
         sys.modules["cuda.bindings"] = sys.modules["cuda.pathfinder"] = None
         import numpy as np
         import cyrt
-        from cyrt.builtin.apply import apply
-        out, found = cyrt.Buffer(40), np.zeros(10, np.float32)
-        apply("arange", [1, 2], out, "float32", 10)
-        apply("add", [out, out], out, "float32", 10)
-        out.copy_to(found)
+        out = cyrt.arange(1, 21, 2, dtype="float32")
+        cyrt.add(out, out, out=out)
+        found = out.numpy()
         assert (found == 2 * (1 + 2 * np.arange(10))).all()
         print(cyrt.explain(cyrt.add, cyrt.Example(10), 1).origin)
         try:
-            apply("add", [out, out], out, "uint32", 10)
+            cyrt.ones(10, dtype="uint32") + 1
         except cyrt.CompileError as error:
             print(error)
     """,
@@ -170,12 +168,9 @@ def test_after_a_reset(python):
         """
         import numpy as np
         import cyrt
-        from cyrt.builtin.apply import apply
         for _ in range(2):
-            out, found = cyrt.Buffer(40), np.zeros(10, np.float32)
-            apply("copy", [3], out, "float32", 10)
-            out.copy_to(found)
-            assert (found == 3).all()
+            out = cyrt.full(10, 3.0, dtype="float32")
+            assert (out.numpy() == 3).all()
             del out
             cyrt.Device().reset()
     """,
