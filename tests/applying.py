@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from types import SimpleNamespace
 
+from explaining import function_of
+
 import cyrt
-from cyrt import nn
 from cyrt.builtin import catalogue
 from cyrt.builtin.row import MOVES
 from cyrt.dtypes import dtype as type_of
@@ -37,7 +38,7 @@ def apply(op, inputs, output, dtype, shape, strides=None):
     elif op == "where":
         out[...] = cyrt.where(*operands)
     else:
-        (getattr(cyrt, op, None) or getattr(nn, op))(*operands, out=out)
+        function_of(op, len(operands))(*operands, out=out)
 
 
 def array_of(operand, name, shape, strides):

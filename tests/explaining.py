@@ -42,14 +42,19 @@ def elementwise(op, dtype, shape, strides):
         return cyrt.explain(cyrt.astype, *examples, op.removeprefix("to_"))
     if op == "copy":
         return cyrt.explain(cyrt.copy, *examples)
-    if len(examples) == 3 and op not in ("clip", "where"):
-        function = partial(ternary, op)  # a step of other functions
-    else:
-        function = getattr(cyrt, op, None) or getattr(nn, op, None)
-        if not isinstance(function, Elementwise):  # it takes a parameter as a number only
-            function = getattr(activations, f"_{op}", function)
+    function = function_of(op, len(examples))
     written = {} if out is None else {"out": Example(shape, row.output, out)}
     return cyrt.explain(function, *examples, **written)
+
+
+def function_of(op, count):
+    """The function that records an elementwise operation of that many operands."""
+    if count == 3 and op not in ("clip", "where"):
+        return partial(ternary, op)  # a step of other functions
+    function = getattr(cyrt, op, None) or getattr(nn, op, None)
+    if not isinstance(function, Elementwise):  # it takes a parameter as a number only
+        function = getattr(activations, f"_{op}", function)
+    return function
 
 
 def convolution(op, examples, options):

@@ -52,5 +52,5 @@ def test_errors_begin_with_the_name_that_was_called():
         ("ravel", functools.partial(cyrt.ravel, x)),
         ("flatten", x.flatten),
     ):
-        with pytest.raises(ValueError, match=f"^{name}: order: expected 'C' or 'F', got 'A'"):
-            call("A")
+        with pytest.raises(ValueError, match=f"^{name}: order: expected .*, got 'B'"):
+            call("B")
