@@ -36,6 +36,9 @@ cdef enum:
 # `dtype` is the last input's type. An operation on no elements records nothing.
 cdef int record_elementwise(Recorder encoder, int op, int dtype, const Operand* operands,
                             int ndim, const long long* shape) except -1
+# Record one on n elements of contiguous arrays, and numbers.
+cdef int record_contiguous(Recorder encoder, int op, int dtype, const Operand* operands,
+                           long long n) except -1
 
 # Return the key of a call on aligned operands in whole vectors, which no other library uses (see
 # graph/replay_call): an operation has 10 bits, a type 8.

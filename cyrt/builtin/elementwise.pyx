@@ -17,7 +17,7 @@ from cyrt.graph.recorder cimport record_kernel
 from cyrt.graph.recording cimport Geometry, Use
 from cyrt.runtime.memory cimport Memory, live_block, overwriting
 from cyrt.runtime.module cimport LoadedFunction
-from cyrt.runtime.state cimport READ
+from cyrt.runtime.state cimport READ, Block
 
 cdef extern from "params/elementwise.h" nogil:
     enum: ELEMENTWISE_VECTOR
@@ -152,6 +152,7 @@ cdef int record_aligned(Recorder encoder, Launch* launch, int op, int dtype,
     """Record an ALIGNED launch, with its key if no other library uses the memory."""
     cdef int i, inputs = launch.entry.num_inputs, count = 0
     cdef Use[MAX_OPERANDS] uses
+    cdef Block* block
     cdef Form form = UNARY
     cdef bint own = True
     launch.variant = ALIGNED
@@ -164,13 +165,13 @@ cdef int record_aligned(Recorder encoder, Launch* launch, int op, int dtype,
             else NUMBER_LEFT if params.flags == ELEMENTWISE_VALUE else NUMBER_RIGHT
     for i in range(1, inputs + 1):
         if operands[i].buffer != NULL:
-            uses[count].block, uses[count].access = live_block(<Memory>operands[i].buffer), READ
+            block = live_block(<Memory>operands[i].buffer)
+            own = own and is_own(block) and block.ordinal == encoder.state.ordinal
+            uses[count].block, uses[count].access = block, READ
             count += 1
-    uses[count].block = live_block(<Memory>operands[0].buffer)
-    uses[count].access = overwriting(<Memory>operands[0].buffer)
-    for i in range(count + 1):
-        own = own and is_own(uses[i].block) and uses[i].block.ordinal == encoder.state.ordinal
-    if not own:
+    block = live_block(<Memory>operands[0].buffer)
+    uses[count].block, uses[count].access = block, overwriting(<Memory>operands[0].buffer)
+    if not own or not is_own(block) or block.ordinal != encoder.state.ordinal:
         return record(encoder, launch, params, operands)
     return record_kernel(encoder, <LoadedFunction>launch.entry.functions[<int>ALIGNED],
                          &launch.geometry, <const char*>params, uses, count + 1, None, False, 0,
@@ -245,6 +246,15 @@ cdef unsigned int set_key(Key* key, const Entry* entry, const Operand* operands,
         if strided >> i & 1:
             add_words(key, operands[i].strides, ndim)
     return numbers
+
+
+cdef int record_contiguous(Recorder encoder, int op, int dtype, const Operand* operands,
+                           long long n) except -1:
+    cdef Launch launch
+    if n == 0:
+        return 0
+    launch.entry = entry_of(encoder.state.ordinal, op, dtype)
+    return record_dense(encoder, &launch, op, dtype, operands, no_offsets, n, 0)
 
 
 cdef int record_elementwise(Recorder encoder, int op, int dtype, const Operand* operands,

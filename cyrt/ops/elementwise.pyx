@@ -13,7 +13,7 @@ import numpy as np
 from cyrt.builtin import catalogue
 from cyrt.builtin.elementwise cimport (
     ALIGNED, BINARY, INPUT_WORD, NUMBER_LEFT, NUMBER_RIGHT, OUT_WORD, UNARY, Form, call_key, is_own,
-    record_elementwise,
+    record_contiguous, record_elementwise,
 )
 from cyrt.builtin.entry cimport MAX_DTYPES, MAX_OPS, WIDEST, op_code, tables
 from cyrt.builtin.operand cimport Operand
@@ -286,21 +286,25 @@ cdef Array apply(int op, Form form, Array x, PyObject* other, const unsigned lon
         target = unallocated(outputs[op][x.code], x.ndim_, x.dims) if out is None else out
         if replay(stream, op, form, x, block, other, number, target):
             return target
-        return record_alike(op, form, x, other, number, out, target, True)
-    return record_alike(op, form, x, other, number, out, out, direct)
+        return record_alike(op, form, x, other, number, out, target, True, stream)
+    return record_alike(op, form, x, other, number, out, out, direct, NULL)
 
 
 cdef Array record_alike(int op, Form form, Array x, PyObject* other,
-                        const unsigned long long* number, Array out, Array target, bint direct):
-    """Record the operation; `target` is `out`, or an array without memory for the result, and
-    `direct` says whether the operation may write to `out` as it goes."""
+                        const unsigned long long* number, Array out, Array target, bint direct,
+                        StreamState* stream):
+    """Record the operation; `target` is `out`, or an array without memory for the result. `direct`
+    says whether the operation may write to `out` as it goes. All arrays are contiguous and of one
+    shape if the current stream is passed, and not NULL."""
     cdef long long[MAX_NDIM] joint
     cdef long long[3][MAX_NDIM] broadcast
     cdef Operand[3] operands
     cdef const long long* dims = x.dims
     cdef Block* block = live_block(x)
-    cdef StreamState* stream = current_state(block.ordinal)
+    cdef bint dense = stream != NULL
     cdef int ndim = x.ndim_, result = outputs[op][x.code]
+    if not dense:
+        stream = current_state(block.ordinal)
     if result < 0:
         return of_casts(op, 1, x, x, out) if form == UNARY \
             else of_casts(op, 2, x, <Array>other, out)
@@ -313,7 +317,7 @@ cdef Array record_alike(int op, Form form, Array x, PyObject* other,
         operands[1 if form == NUMBER_LEFT else 2] = Operand(NULL, 0, NULL, [number[0], number[1]])
     if not direct:
         return record_operands(op, x.code, 1 if form == UNARY else 2, operands, out)
-    if form == BINARY and not has_shape(<Array>other, ndim, dims):
+    if not dense and form == BINARY and not has_shape(<Array>other, ndim, dims):
         ndim = join_shapes(op, 2, operands, joint, broadcast)
         dims = joint
     if out is not None:
@@ -323,7 +327,10 @@ cdef Array record_alike(int op, Form form, Array x, PyObject* other,
             target = unallocated(result, ndim, dims)
         give_memory(target, stream)
     set_operand(&operands[0], target)
-    record_elementwise(encoder_of(stream), op, x.code, operands, ndim, dims)
+    if dense:
+        record_contiguous(encoder_of(stream), op, x.code, operands, x.count)
+    else:
+        record_elementwise(encoder_of(stream), op, x.code, operands, ndim, dims)
     return target
 
 
