@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import blocks
 import processes
@@ -22,11 +23,13 @@ ALONE = [
 
 
 def run_page(page: Path, *line: object) -> None:
-    """Run a page's blocks in a process of their own."""
-    done = processes.run(
-        [sys.executable, "-P", blocks.__file__, page, *map(str, line)],
-        env={**os.environ, "CYRT_GRAPHS": "1", "CYRT_LAUNCH_BLOCKING": "0", "CYRT_REPLAY": "1"},
-    )
+    """Run a page's blocks in a process and a folder of their own."""
+    with TemporaryDirectory() as folder:
+        done = processes.run(
+            [sys.executable, "-P", blocks.__file__, page, *map(str, line)],
+            cwd=folder,
+            env={**os.environ, "CYRT_GRAPHS": "1", "CYRT_LAUNCH_BLOCKING": "0", "CYRT_REPLAY": "1"},
+        )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
