@@ -439,7 +439,7 @@ cdef int adopt(Kernel self, module, str name) except -1:
         self.unlimited = self.opaque or module._may_hold_pointers() or any(
             [each.holds_pointers for each in signature.parameters])
     lay_out(self, function)
-    self.num_usual = -1 if self.opaque or function.module.globals != NULL \
+    self.num_usual = -1 if self.opaque or self.unlimited or function.module.globals != NULL \
         or self.num_params >= STACK_PARAMS or self.param_bytes > STACK_BYTES else self.num_params
     return 0
 

@@ -16,12 +16,15 @@ _PTX_VARIABLE = re.compile(
     rb"(?P<name>[A-Za-z_$%][\w$]*)\s*(?:\[[^\]]*\]\s*)*[;=,]",
     re.MULTILINE,
 )
-# A variable in whose bytes a pointer fits: NVRTC declares pointers as .u64, structs as bytes.
-_PTX_POINTER = re.compile(
-    rb"^\s*(?:\.(?:visible|weak|extern|common)\s+)*\.(?:global|const)\s+\.align\s+(?:8|16|32)\s+"
-    rb"\.[bu](?:64|8)\s+(?P<name>[A-Za-z_$%][\w$]*)",
+# A declaration of variables that are no floating-point numbers: their attributes, the vector, the
+# bits of an element, and the names with their sizes.
+_PTX_INTEGERS = re.compile(
+    rb"^\s*(?:\.(?:visible|weak|extern|common)\s+)*\.(?:global|const)\b(?P<attributes>[^;={]*?)"
+    rb"(?:\.v(?P<vector>[24])\s+)?\.[bus](?P<bits>8|16|32|64)\s+(?P<names>[^;={]*)",
     re.MULTILINE,
 )
+_PTX_ALIGN = re.compile(rb"\.align\s+(\d+)")
+_PTX_NAME = re.compile(rb"([A-Za-z_$%][\w$]*)\s*(?:\[[^\]]*\]\s*)*(?:,|$)")
 _PTX_COMMENT = re.compile(rb"//[^\n]*|/\*.*?\*/", re.DOTALL)
 # An entry's name, and the directives between its parameters and its body (PTX ISA, "Performance-
 # Tuning Directives" and "Cluster Dimension Directives").
@@ -135,14 +138,20 @@ def variables(code: bytes) -> dict[str, bool] | None:
 
 
 def may_hold_pointers(code: bytes) -> bool:
-    """Return whether a variable that the code uses may hold a pointer: that of a fatbin may."""
+    """Return whether a variable that the code uses may hold a pointer: one of integers or of bytes
+    that is aligned as a pointer is, as structs are, too. Those of a fatbin may."""
     if kind(code) != "ptx":
         return variables(code) != {}
     code = _PTX_COMMENT.sub(b" ", code)
-    return any(
-        code.count(name) > 1 and not _OWN.match(name.decode())
-        for name in _PTX_POINTER.findall(code)
-    )
+    for found in _PTX_INTEGERS.finditer(code):
+        aligned = _PTX_ALIGN.search(found["attributes"])
+        width = int(found["bits"]) // 8 * int(found["vector"] or 1)
+        if int(aligned[1] if aligned else width) >= 8 and any(
+            code.count(name) > 1 and not _OWN.match(name.decode())
+            for name in _PTX_NAME.findall(found["names"])
+        ):
+            return True
+    return False
 
 
 def required_blocks(code: bytes) -> dict[str, RequiredBlock]:

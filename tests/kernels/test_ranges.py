@@ -189,6 +189,12 @@ def struct_in_memory():
 
 
 @case
+def struct_in_an_array():
+    x = cyrt.Buffer(400)
+    kernel("at_struct")(cyrt.asarray(np.array([x.ptr, 100])), 100)
+
+
+@case
 def struct_in_memory_outside():
     x, v = cyrt.Buffer(400), cyrt.Buffer(16)
     v.copy_from(view(x).tobytes())
@@ -344,6 +350,7 @@ RESULTS = {
     "struct_declares_another": "kernel in_struct, ... write of 4 bytes",
     "struct_declares_nothing": "argument 2 (float* y), 400 bytes at 0x",
     "struct_in_memory": None,
+    "struct_in_an_array": None,
     "struct_in_memory_outside": DECLARED,
     "rows": None,
     "rows_outside": DECLARED,
@@ -394,6 +401,14 @@ def test_every_case_is_expected(left):
         (".global .align 4 .u32 seen;", "atom.add.u32 %r, [seen], 1;", False),
         (".global .align 8 .f64 sum;", "ld.global.f64 %r, [sum];", False),
         (".global .align 1 .b8 $str[8] = {37};", "mov.u64 %r, $str;", False),
+        (".global .u64 table;", "ld.global.u64 %r, [table];", True),
+        (".global .attribute(.managed) .align 8 .u64 table;", "ld.global.u64 %r, [table];", True),
+        (".global .align 8 .s64 table = 0;", "ld.global.u64 %r, [table];", True),
+        (".global .v2 .u64 table;", "ld.global.u64 %r, [table];", True),
+        (".global .align 16 .v4 .u32 table;", "ld.global.u64 %r, [table];", True),
+        (".global .align 8 .b32 table[2];", "ld.global.u64 %r, [table];", True),
+        (".global .u64 other, table;", "ld.global.u64 %r, [table];", True),
+        (".const .align 4 .b32 factors[9];", "ld.const.f32 %r, [factors];", False),
     ],
 )
 def test_variables_that_may_hold_pointers(variables, body, expected):
