@@ -64,10 +64,11 @@ def batch_norm(
     Raises
     ------
     TypeError
-        x is no array of those types, or another argument has another type.
+        x is no array of those types, or another argument has another type; there are no running
+        statistics and it is no training.
     ValueError
-        An argument has another shape or is on another device; there are no running statistics and
-        it is no training; or in training a channel has fewer than two elements.
+        An argument has another shape or is on another device; or in training a channel has fewer
+        than two elements, or the running statistics cannot be written.
 
     Notes
     -----
@@ -391,12 +392,19 @@ def _check_running(
     name: str, x: Array, running_mean: Array | None, running_var: Array | None, training: bool
 ) -> None:
     if not (training and running_mean is None and running_var is None):
-        _check_parameter(name, "running_mean", running_mean, x)  # type: ignore[arg-type]
-        _check_parameter(name, "running_var", running_var, x)  # type: ignore[arg-type]
+        for argument, each in (("running_mean", running_mean), ("running_var", running_var)):
+            _check_parameter(name, argument, each, x)  # type: ignore[arg-type]
+            if training and each is not None and each.size > 1 and each.strides[0] == 0:
+                raise ValueError(
+                    f"{name}: {argument}: it is updated, and the elements of a broadcast array "
+                    "share memory: copy() it first"
+                )
     if training and x.shape[-1] and math.prod(x.shape[:-1]) < 2:
         raise ValueError(
             f"{name}: x: training needs two elements of each channel or more, got shape {x.shape}"
         )
+    if training and running_mean is not None and running_mean is running_var:
+        raise ValueError(f"{name}: running_var: expected another Array than running_mean")
 
 
 def _parameters(

@@ -261,7 +261,7 @@ def binary_cross_entropy(
 
     def of_logits(a: Array, t: Array) -> Array:
         # In this order nothing is lost where a target is 0 or 1.
-        return softplus(-_abs(a)) + (relu(a) - a * t)
+        return softplus(-_abs(a)) + (relu(a) * (1 - t) + relu(-a) * t)
 
     def of_probabilities(a: Array, t: Array) -> Array:
         yes, no = clip(log(a), _LEAST_LOG), clip(log1p(-a), _LEAST_LOG)
@@ -304,7 +304,7 @@ def binary_cross_entropy_vjp(
         return sigmoid(a) - t
 
     def of_probabilities(a: Array, t: Array) -> Array:
-        return (a - t) / clip(a - a * a, _LEAST_VARIANCE)
+        return (a - t) / clip(a * (1 - a), _LEAST_VARIANCE)
 
     return _slope(name, g, x, targets, reduction, of_logits if with_logits else of_probabilities)
 

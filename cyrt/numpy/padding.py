@@ -66,17 +66,26 @@ def pad(
     Raises
     ------
     ValueError
-        A width is negative, the mode is unknown, or an empty dimension has no elements to repeat.
+        A width is negative, the mode is unknown or has no such argument, or an empty dimension has
+        no elements to repeat.
     """
     widths = _pairs_per_dimension(pad_width, check_array(array, "pad: array").ndim, "pad_width")
     if any(type(each) is not int for pair in widths for each in pair):
         raise TypeError(f"pad: pad_width: expected ints, got {pad_width}")
     if any(each < 0 for pair in widths for each in pair):
         raise ValueError(f"pad: pad_width: expected 0 or more, got {pad_width}")
-    if mode == "constant":
-        return _constant(array, widths, constant_values)
     if mode not in _MODES:
         raise ValueError(f"pad: mode: expected one of {', '.join(_MODES)}, got {mode!r}")
+    for name, value, modes in (
+        ("constant_values", constant_values, ("constant",)),
+        ("end_values", end_values, ("linear_ramp",)),
+        ("stat_length", stat_length, _STATISTICS),
+    ):
+        unused = value is None or (isinstance(value, int) and value == 0)
+        if not unused and mode not in modes:
+            raise ValueError(f"pad: {name}: the mode {mode!r} has no such argument")
+    if mode == "constant":
+        return _constant(array, widths, constant_values)
     if mode in _STATISTICS or mode == "linear_ramp":
         return _by_borders(array, widths, mode, end_values, stat_length)
     for axis, (before, after) in enumerate(widths):

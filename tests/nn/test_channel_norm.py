@@ -280,3 +280,16 @@ X, W = cyrt.ones((2, 3, 4)), cyrt.ones(4)
 def test_bad_input(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_statistics_that_cannot_be_written_are_refused_before_either_is(which):
+    running = [cyrt.zeros(3), cyrt.ones(3)]
+    running[which] = cyrt.broadcast_to(cyrt.ones(1), (3,))
+    x = cyrt.asarray([[1.0, 2, 3], [3, 4, 5]])
+    name = ("running_mean", "running_var")[which]
+    with pytest.raises(ValueError, match=f"batch_norm: {name}: it is updated, .* broadcast array"):
+        nn.batch_norm(x, *running, training=True)
+    assert running[1 - which].tolist() == [1 - which] * 3
+    with pytest.raises(ValueError, match="running_var: expected another Array than running_mean"):
+        nn.batch_norm(x, running[1 - which], running[1 - which], training=True)

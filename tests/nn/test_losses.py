@@ -104,6 +104,19 @@ def test_logits(rng):
     np.testing.assert_array_equal(found.numpy(), [1000, 1000])
 
 
+def test_infinite_logits():
+    x, targets = cyrt.asarray([cyrt.inf, cyrt.inf, -cyrt.inf]), cyrt.asarray([0.0, 0.5, 1.0])
+    found = nn.binary_cross_entropy(x, targets, "none", with_logits=True)
+    assert found.tolist() == [cyrt.inf] * 3
+
+
+def test_the_gradient_of_probabilities_near_1():
+    x = cyrt.asarray([0.9998274])
+    expected = 1 / (1 - float(x[0]))
+    found = nn.binary_cross_entropy_vjp(cyrt.ones(1), x, cyrt.zeros(1), "none")
+    assert abs(float(found[0]) / expected - 1) < 1e-6
+
+
 def test_small_losses_keep_their_digits():
     x, t = cyrt.asarray([20.0, -20.0]), cyrt.asarray([1.0, 0.0])
     found = nn.binary_cross_entropy(x, t, "none", with_logits=True)

@@ -150,6 +150,15 @@ def test_padding(dtype, mode, shape, rng):
 
 
 def test_what_padding_refuses():
+    for mode, more in (
+        ("reflect", "constant_values"),
+        ("mean", "end_values"),
+        ("edge", "stat_length"),
+    ):
+        with pytest.raises(
+            ValueError, match=f"pad: {more}: the mode '{mode}' has no such argument"
+        ):
+            cyrt.pad(cyrt.ones((2, 2)), 1, mode, **{more: 3})
     with pytest.raises(ValueError, match="pad: mode: expected one of constant, edge, linear_ramp,"):
         cyrt.pad(cyrt.ones(3), 1, "median")
     with pytest.raises(ValueError, match="pad: stat_length: expected ints of 1 or more, got 0"):
