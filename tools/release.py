@@ -331,24 +331,26 @@ def try_wheel(wheel: Path, runner: list[str]) -> None:
         shutil.copytree(ROOT / name, folder / name)
     shutil.copy(ROOT / "pyproject.toml", folder)
     (kernels,) = DIST.glob("cyrt_kernels-*.whl")
-    python = environment("try", sys.executable)
-    tags = ["2014", *(f"_2_{minor}" for minor in range(17, int(GLIBC.partition(".")[2]) + 1))]
-    platforms = [part for tag in tags for part in ("--platform", f"manylinux{tag}_{processor}")]
+    needed = [wheel, kernels, "pytest", "hypothesis", *requirements("cu13")]
+    variables = {"CYRT_DEVICE": "emulated", "PATH": "/usr/bin:/bin"}
+    if not runner:
+        run(interpreters()[version], "-m", "venv", folder / "environment")
+        runner = [str(folder / "environment" / "bin" / "python")]
+        run(*runner, "-m", "pip", "--quiet", "install", *needed)
+    else:
+        tags = ["2014", *(f"_2_{minor}" for minor in range(17, int(GLIBC.partition(".")[2]) + 1))]
+        platforms = [part for tag in tags for part in ("--platform", f"manylinux{tag}_{processor}")]
+        run(
+            *(environment("try", sys.executable), "-m", "pip", "--quiet", "install"),
+            *("--target", folder / "packages", "--only-binary=:all:", "--implementation", "cp"),
+            *("--python-version", version, *platforms, *needed),
+        )
+        variables["PYTHONPATH"] = str(folder / "packages")
     run(
-        *(python, "-m", "pip", "--quiet", "install", "--target", folder / "packages"),
-        *("--only-binary=:all:", "--python-version", version, "--implementation", "cp"),
-        *platforms,
-        *(wheel, kernels, "pytest", "hypothesis", *requirements("cu13")),
-    )
-    run(
-        *(runner or [interpreters()[version]]),
+        *runner,
         *("-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not gpu", *CORE),
         cwd=folder,
-        variables={
-            "PYTHONPATH": str(folder / "packages"),
-            "CYRT_DEVICE": "emulated",
-            "PATH": "/usr/bin:/bin",
-        },
+        variables=variables,
     )
 
 
