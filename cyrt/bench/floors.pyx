@@ -27,7 +27,7 @@ cdef extern from *:
 
 cdef enum:
     MOST_NODES = 1000
-    MOST_RANGES = 32        # of a launch on the emulated device
+    MOST_RANGES = 32        # the emulated device's launches have no more
 
 
 cdef class Chain:

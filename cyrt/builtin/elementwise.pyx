@@ -369,7 +369,7 @@ cdef bint fill_plan(StridedPlan* plan, const Entry* entry, unsigned int numbers,
     is a number. False if the elements do not fit one launch."""
     cdef Strided3* params = &plan.params
     cdef int d, i, count = space.operands, outer = space.ndim - 1
-    # What follows the inputs: the strides of the innermost dimension, and an Outer.
+    # The strides of the innermost dimension and an Outer follow the inputs.
     cdef long long* inner_strides = <long long*>&params.inputs[count - 1]
     cdef Divider* dims = <Divider*>(inner_strides + count)
     cdef long long* strides = <long long*>(dims + <int>MAX_OUTER)

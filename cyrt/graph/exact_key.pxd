@@ -1,9 +1,9 @@
 # Exact keys, what is stored under them, and the launches that were planned last.
 #
 # INVARIANTS
-# - A key has everything that what is stored under it depends on. It begins with an address that
-#   tells the family, so that no two families have equal keys.
-# - Hashes select a set; what is found has the same words, all of which are compared.
+# - A key has all inputs of what is stored under it. It begins with an address that tells the
+#   family, so that no two families have equal keys.
+# - A hash selects a set; all words of the keys in it are compared with those of the key.
 # - A plan is a family's struct: a launch without its addresses and numbers. The next store, which
 #   other threads may make as soon as something is recorded, may end it: it is copied before that.
 # - A stored plan holds the template that it launches; see graph/template.
@@ -20,7 +20,7 @@ cdef struct Key:
     unsigned long long hash     # set by `find`
     unsigned long long[MOST_WORDS] words
 
-# What is stored under a key.
+# An entry: a key, and the plan and the object that are stored under it.
 cdef struct Slot:
     unsigned long long hash
     int count                   # words of the key

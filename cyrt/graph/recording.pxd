@@ -72,7 +72,7 @@ cdef struct Node:
     CUfunction function
     unsigned long long serial
     unsigned long long key      # the key of the call that recorded the node; 0: it has none
-    const Layout* layout        # that of a kernel's parameters, or a Pattern's; else NULL
+    const Layout* layout        # where a kernel's parameters, or a Pattern's, lie; else NULL
     size_t params               # offset in the blob
     size_t param_bytes
     size_t topology_end         # number of words of the topology up to this node's

@@ -16,7 +16,8 @@ cdef class Kernel:
     cdef Param* params
     cdef int num_params
     cdef unsigned int param_bytes       # with the ranges
-    # Where the ranges begin that a launch may use, and their number; 0: it has none, on a GPU.
+    # The offset of the ranges of memory behind the parameters, and their number: 0 on a GPU, whose
+    # launches have none.
     cdef unsigned int range_offset
     cdef int num_ranges
     cdef bint pdl
@@ -24,7 +25,7 @@ cdef class Kernel:
     # there; else -1.
     cdef int num_usual
     cdef bint opaque                    # may reach memory that no argument names
-    cdef bint unlimited                 # likewise, through any memory that may hold pointers
+    cdef bint unlimited                 # the same, through structs or variables in memory, too
     cdef dict resident                  # blocks that run at once, by (device, threads, smem)
     cdef dict blocks                    # for_each's block sizes, by (device, bits of n, smem)
     cdef tuple config  # the last [grid, block, smem], and the values parsed from it

@@ -41,7 +41,7 @@ from cyrt.runtime.stream cimport current_state
 cdef enum:
     STACK_BYTES = 2048          # parameters that need no allocation
     STACK_PARAMS = 64
-    RANGE_BYTES = 16            # of an emulated launch: see cyrt/emulator/exec/ranges.hpp
+    RANGE_BYTES = 16            # the size of a UsableRange of cyrt/emulator/exec/ranges.hpp
     DECLARED_RANGES = 8         # those of `reads=` and `writes=`; the last one spans all others
 
 # CUDA's vector types: structs that hold no pointer.

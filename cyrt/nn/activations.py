@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cyrt.ndarray import Array
-from cyrt.nn.checks import check_floating, check_gradient, number_of
+from cyrt.nn.checks import check_floating, check_gradient, number_of, positive_number
 from cyrt.ops.arguments import axis_of, check_array
 from cyrt.ops.copy import check_device
 from cyrt.ops.creation import empty_like
@@ -299,7 +299,7 @@ def softplus(
     """
     if beta == 1 and beta is not True:
         return _softplus(x, out=out, where=where, dtype=dtype)
-    beta = _positive("softplus", beta)
+    beta = positive_number(beta, "softplus", "beta")
     return _softplus_of_beta(x, beta, out=out, where=where, dtype=dtype)
 
 
@@ -341,7 +341,7 @@ def softplus_vjp(
     for argument, value in (("where", where), ("dtype", dtype)):
         if value is not None:
             raise TypeError(f"softplus_vjp: {argument}: expected none beside beta={beta!r}")
-    beta = _positive("softplus_vjp", beta)
+    beta = positive_number(beta, "softplus_vjp", "beta")
     return _slope("softplus_of_beta_vjp", g, x, beta, "beta", out)
 
 
@@ -424,12 +424,6 @@ def _slope(name: str, g: Array, x: Array, number: float, argument: str, out: Any
     check_array(x, f"{public}: x")
     check_device(g, x, public, "g")
     return ternary(name, g, x, number_of(number, public, argument), out)
-
-
-def _positive(name: str, beta: float) -> float:
-    if not (number := number_of(beta, name, "beta")) > 0:
-        raise ValueError(f"{name}: beta: expected a number above 0, got {beta}")
-    return number
 
 
 def _halves(name: str, x: Array, axis: int) -> tuple[Array, Array]:

@@ -60,6 +60,13 @@ def number_of(
     return number
 
 
+def positive_number(value: Any, name: str, argument: str) -> float:
+    """Return a finite number above 0."""
+    if not (number := number_of(value, name, argument)) > 0:
+        raise ValueError(f"{name}: {argument}: expected a number above 0, got {value}")
+    return number
+
+
 def wide_type(x: Array) -> str:
     """Return the type that sums of x's elements are computed in."""
     return "float64" if x.dtype.name == "float64" else "float32"

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from cyrt.ndarray import Array
 from cyrt.nn.activations import relu, softplus
-from cyrt.nn.checks import check_alike, check_floating, check_gradient, number_of, wide_type
+from cyrt.nn.checks import check_alike, check_floating, check_gradient, positive_number, wide_type
 from cyrt.ops.arguments import check_bool
 from cyrt.ops.functions import abs as _abs
 from cyrt.ops.functions import log, log1p, sigmoid, sign, square
@@ -175,7 +174,7 @@ def huber_loss(x: Array, targets: Array, reduction: str = "mean", delta: float =
     >>> cyrt.nn.huber_loss(x, targets, "none")
     Array([0.5, 2.5], dtype=float32)
     """
-    most = _positive("huber_loss", delta)
+    most = positive_number(delta, "huber_loss", "delta")
 
     def loss(a: Array, b: Array) -> Array:
         difference = a - b
@@ -212,7 +211,7 @@ def huber_loss_vjp(
     Array([0.5, 1. ], dtype=float32)
     """
     name = "huber_loss_vjp"
-    most = _positive(name, delta)
+    most = positive_number(delta, name, "delta")
     return _slope(name, g, x, targets, reduction, lambda a, b: clip(a - b, -most, most))
 
 
@@ -314,12 +313,6 @@ def _check(name: str, x: Array, targets: Array, reduction: str) -> None:
     check_alike(name, "targets", targets, x, "x")
     if not isinstance(reduction, str) or reduction not in ("mean", "sum", "none"):
         raise ValueError(f"{name}: reduction: expected 'mean', 'sum' or 'none', got {reduction!r}")
-
-
-def _positive(name: str, delta: Any) -> float:
-    if not (number := number_of(delta, name, "delta")) > 0:
-        raise ValueError(f"{name}: delta: expected a number above 0, got {delta}")
-    return number
 
 
 def _loss(

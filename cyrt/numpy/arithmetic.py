@@ -18,7 +18,7 @@ from cyrt.ops.inspection import finfo
 from cyrt.ops.ternary import clip, where
 from cyrt.ops.views import view_as
 
-# What else may be computed in.
+# For error messages: the types besides a function's own type that it can compute in.
 _OR = {"float64": " or complex128", "complex128": ""}
 
 __all__ = [

@@ -12,7 +12,7 @@ cdef enum:
 
 cdef enum BlockState:
     LIVE
-    FREE            # it lies in a bin of its home stream
+    FREE            # the block is in a bin of its home stream
     RESTING         # freed, but used by a recording that is not committed
     UNSETTLED       # freed, but home cannot wait yet for another stream; see runtime/freed
 
@@ -43,13 +43,13 @@ cdef struct Block:
     short ordinal
     signed char kind        # a BlockKind
     signed char shared      # its address was exported: other libraries may use it on their streams
-    unsigned int epoch      # that of the device's context
+    unsigned int epoch      # number of resets of the device when the block was made
     unsigned int generation     # how often it was freed: it differs from one owner to the next
     # Order: the stream that wrote the block last (or on which it was freed), and those that have
     # read it since. A reader waits for `home`; a writer waits for all and becomes `home`.
     int num_readers
     StreamState* home
-    Hazard hazard               # that of the recording that used it last
+    Hazard hazard               # how the last recording used the block
     size_t size             # bytes of the block itself, at least `asked`
     CUdeviceptr address
     void* slab              # the Slab it is cut from; NULL: it is large

@@ -157,7 +157,7 @@ ACTIVATIONS: dict[str, str] = {
     **{f"{name}_vjp": f"{name}_slope(b, c) * a" for name in ("leaky_relu", "elu")},
     "softplus_of_beta_vjp": "sigmoid(b * c) * a",
 }
-# What normalisation consists of.
+# Operations of three operands; norms are computed by the second and the third one.
 TERNARY: dict[str, dict[str, str]] = {
     "clip": {"iuf": "clip(a, b, c)"},
     "multiply_add": {"f": "a * b + c"},
