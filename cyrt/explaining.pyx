@@ -24,12 +24,9 @@ from cyrt.runtime.order import NoContents
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport Stream
 
-cdef extern from "Python.h":
-    int Py_EnterRecursiveCall(const char* where) except -1
-    void Py_LeaveRecursiveCall()
-
 cdef enum:
     ALIGNMENT = 512             # bytes: the addresses of new memory are multiples of it
+    MAX_NESTING = 100           # lists, tuples and dictionaries in each other
 
 # The streams of each device on which functions are explained, and none is at present.
 cdef list streams = [[] for _ in range(MAX_DEVICES)]
@@ -170,9 +167,10 @@ cdef Stream take_stream(int ordinal):
     return stream
 
 
-cdef object replaced(object value, StreamState* state, dict arrays):
+cdef object replaced(object value, StreamState* state, dict arrays, int depth=0):
     """Return an argument in which arrays without memory take the places of Examples and Arrays.
     An Array that occurs several times becomes one; `arrays` has what Arrays become, by their ids.
+    `depth` is the number of lists, tuples and dictionaries around the value.
     """
     if isinstance(value, Example):
         return example_of(value, state)
@@ -182,13 +180,13 @@ cdef object replaced(object value, StreamState* state, dict arrays):
         return arrays[id(value)]
     if type(value) not in (list, tuple, dict):
         return value
-    Py_EnterRecursiveCall(" in an argument of explain")     # it may contain itself
-    try:
-        if type(value) is dict:
-            return {key: replaced(each, state, arrays) for key, each in value.items()}
-        return type(value)([replaced(each, state, arrays) for each in value])
-    finally:
-        Py_LeaveRecursiveCall()
+    if depth == MAX_NESTING:    # it may contain itself
+        raise RecursionError(f"explain: expected arguments of at most {<int>MAX_NESTING} nested "
+                             f"lists, tuples and dictionaries, got a {type(value).__name__} "
+                             "inside of them")
+    if type(value) is dict:
+        return {key: replaced(each, state, arrays, depth + 1) for key, each in value.items()}
+    return type(value)([replaced(each, state, arrays, depth + 1) for each in value])
 
 
 cdef Array alike(Array x, StreamState* state):

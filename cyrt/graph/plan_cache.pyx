@@ -19,20 +19,20 @@ cdef enum:
 
 # The plans by (stream, nodes, hash), the chains by stream, and a linked list of both from the least
 # to the most recently used.
-_plans = {}
-_chains = {}
+cdef dict _plans = {}
+cdef dict _chains = {}
 cdef Execs oldest = None
 cdef Execs newest = None
 cdef Py_ssize_t most_plans = 0  # CYRT_GRAPH_CACHE_SIZE; 0 until the settings are read
 cdef bint chains = False        # whether chains run a topology the first time
 # The keys of evicted plans, and the number of recent misses on them: the cache is too small if
 # evicted topologies are used again.
-_evicted = {}
+cdef dict _evicted = {}
 cdef Py_ssize_t num_returned = 0
 cdef unsigned long long counted_from = 0    # the clock when counting began
 # `_retired` holds the plans and chains that have left the cache and are not destroyed yet, the
 # oldest first. `_awaited_devices` holds the devices that will destroy theirs when they are idle.
-_retired = {}
+cdef dict _retired = {}
 _awaited_devices = set()
 cdef size_t retired_bytes = 0
 
@@ -113,8 +113,10 @@ cdef bint exceeds_bytes() noexcept:
 
 
 cdef int evict(PlanStats* stats) except -1:
-    cdef Execs execs = oldest
-    cdef Execs newer
+    cdef Execs execs, newer
+    if len(_plans) <= most_plans and not _retired and not exceeds_bytes():
+        return 0
+    execs = oldest
     while execs is not None and (len(_plans) > most_plans or exceeds_bytes()):
         newer = execs.newer
         if execs is not newest and not execs.busy \
