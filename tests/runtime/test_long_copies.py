@@ -277,11 +277,18 @@ def test_memory_freed_during_a_copy_has_its_next_owner_after_it(direction, count
     copy = Task(x.copy_to if direction == TO_HOST else x.copy_from, host, stream)
     assert halted.reached.wait(30)
     x.free()
-    with stream:
-        y = cyrt.Buffer(size)
-        y.fill(7)
-        stream.synchronize()
+
+    def take():
+        with stream:
+            y = cyrt.Buffer(size)
+            y.fill(7)
+            stream.synchronize()
+        return y
+
+    owner = Task(take)
+    owner.waits()  # large memory is the driver's, which the copy keeps waiting
     halted.go.set()
+    y = owner.result()
     with pytest.raises(ValueError, match="freed by another thread"):
         copy.result()
     found = np.zeros(size, np.uint8)
