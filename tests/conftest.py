@@ -44,6 +44,12 @@ def pytest_collection_modifyitems(items):
             item.add_marker(skip)
 
 
+def pytest_collection_finish():
+    """What exists now stays: the collector, which many tests call, need not visit it again."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call():
     """With ``CYRT_TEST_GC=N`` the collector runs in tests after every N allocations."""
