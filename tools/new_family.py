@@ -281,7 +281,11 @@ def with_name(text: str, name: str, room: str) -> str:
     """The text of a room's ``__init__``, with the public name in it."""
     imports = list(re.finditer(rf"^from cyrt\.{room}\.(\w+) import ", text, re.MULTILINE))
     at = next((each.start() for each in imports if each[1] > name), imports[-1].start())
-    text = f"{text[:at]}from cyrt.{room}.{name} import {name}\n{text[at:]}"
+    return listed(f"{text[:at]}from cyrt.{room}.{name} import {name}\n{text[at:]}", name)
+
+
+def listed(text: str, name: str) -> str:
+    """A text with the name in its list of public names, which ``format`` sorts."""
     return text.replace("__all__ = [\n", f'__all__ = [\n    "{name}",\n', 1)
 
 
@@ -306,7 +310,11 @@ def main(arguments: list[str], root: Path = ROOT) -> None:
         path.write_text(written(text, name, room))
     public = root / "cyrt" / room / "__init__.py"
     public.write_text(with_name(public.read_text(), name, room))
-    for path in [*files, public]:
+    changed = [public]
+    if room == "ops":
+        changed.append(root / "cyrt" / "__init__.py")
+        changed[1].write_text(listed(changed[1].read_text(), name))
+    for path in [*files, *changed]:
         print(path.relative_to(root))
     print("next: python3 tools/run.py format, then build, then change what it computes")
 

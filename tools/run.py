@@ -286,6 +286,7 @@ def lint() -> None:
     run(VENV / "bin" / "clang-format", "--dry-run", "--Werror", *c_sources())
     run(VENV / "bin" / "cython-lint", "cyrt")
     run(PYTHON, "-m", "mypy")
+    run(PYTHON, "-P", ROOT / "tools" / "public_names.py", ROOT / "build" / "public_names")
     run(VENV / "bin" / "stubtest", *STUBTEST)
 
 

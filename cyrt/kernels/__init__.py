@@ -5,3 +5,7 @@ from cyrt.kernels.kernel import Kernel
 from cyrt.kernels.module import Module
 
 __all__ = ["Kernel", "Module"]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

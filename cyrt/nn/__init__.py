@@ -113,3 +113,7 @@ __all__ = [
     "tanh",
     "tanh_vjp",
 ]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

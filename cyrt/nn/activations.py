@@ -10,6 +10,8 @@ from cyrt.ops.arguments import axis_of, check_array
 from cyrt.ops.copy import check_device
 from cyrt.ops.creation import empty_like
 from cyrt.ops.elementwise import Elementwise as _Elementwise
+from cyrt.ops.signatures import Binary as _Binary
+from cyrt.ops.signatures import Unary as _Unary
 from cyrt.ops.ternary import ternary
 
 _TEXT = """{summary}
@@ -46,14 +48,14 @@ Notes
 _LIMITS = "At infinities the result is the limit; NaN gives NaN."
 
 
-def _activation(name: str, summary: str, notes: str) -> _Elementwise:
+def _activation(name: str, summary: str, notes: str) -> _Unary:
     text = _TEXT.format(
         summary=summary, operands="x", result="An array of x's shape and type.", notes=notes
     )
     return _Elementwise(name, ("x",), text, "cyrt.nn")
 
 
-def _vjp(name: str) -> _Elementwise:
+def _vjp(name: str) -> _Binary:
     text = _TEXT.format(
         summary=f"Compute the gradient of :func:`{name}`'s input from that of its result.",
         operands="g, x",
@@ -97,7 +99,7 @@ sigmoid_vjp = _vjp("sigmoid")
 tanh_vjp = _vjp("tanh")
 selu_vjp = _vjp("selu")
 hardswish_vjp = _vjp("hardswish")
-swiglu = _Elementwise(
+swiglu: _Binary = _Elementwise(
     "swiglu",
     ("gate", "up"),
     _TEXT.format(

@@ -6,23 +6,64 @@ print options, text, and objects with subscripts. NumPy's own objects are among 
 NumPy, and arithmetic on a device never warns.
 """
 
-from typing import TYPE_CHECKING
-
-from cyrt.numpy import index_tricks, numpy_objects, type_names
 from cyrt.numpy.index_tricks import *
 from cyrt.numpy.numpy_objects import *
 from cyrt.numpy.type_names import *
-from cyrt.ops.printing import array2string as array2string
-from cyrt.ops.printing import array_repr as array_repr
-from cyrt.ops.printing import array_str as array_str
+from cyrt.ops.printing import array2string, array_repr, array_str
 
-# Type checkers read lists of literals only; without one, what `import *` brings is public to them.
-if not TYPE_CHECKING:
-    __all__ = [
-        "array2string",
-        "array_repr",
-        "array_str",
-        *index_tricks.__all__,
-        *numpy_objects.__all__,
-        *type_names.__all__,
-    ]
+__all__ = [
+    "False_",
+    "True_",
+    "array2string",
+    "array_repr",
+    "array_str",
+    "bool_",
+    "byte",
+    "c_",
+    "cdouble",
+    "complexfloating",
+    "csingle",
+    "double",
+    "errstate",
+    "euler_gamma",
+    "floating",
+    "generic",
+    "get_printoptions",
+    "geterr",
+    "half",
+    "index_exp",
+    "inexact",
+    "int_",
+    "intc",
+    "integer",
+    "intp",
+    "iscomplexobj",
+    "isrealobj",
+    "isscalar",
+    "issubdtype",
+    "iterable",
+    "mgrid",
+    "ndenumerate",
+    "ndindex",
+    "number",
+    "ogrid",
+    "printoptions",
+    "promote_types",
+    "r_",
+    "s_",
+    "set_printoptions",
+    "seterr",
+    "short",
+    "signedinteger",
+    "single",
+    "ubyte",
+    "uint",
+    "uintc",
+    "uintp",
+    "unsignedinteger",
+    "ushort",
+]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from cyrt.ops.creation import asarray, weak_array
 from cyrt.ops.promotion import result_type
 
 _KINDS = "buifc"  # each kind may be cast to those that follow
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def as_array_like(other: Array, value: Any, name: str, dtype: Any = None) -> Array:
@@ -82,10 +83,10 @@ def is_number(x: Any) -> bool:
     return isinstance(x, (bool, int, float, complex, np.generic))
 
 
-def accept_numbers(count: int) -> Callable[..., Any]:
+def accept_numbers(count: int) -> Callable[[_Function], _Function]:
     """Decorate a function to return NumPy's result if its first `count` operands are numbers."""
 
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+    def decorate(function: _Function) -> _Function:
         names = list(inspect.signature(function).parameters)[:count]
 
         @wraps(function)
@@ -100,7 +101,7 @@ def accept_numbers(count: int) -> Callable[..., Any]:
                     return getattr(np, function.__name__)(*args, **options)
             return function(*args, **options)
 
-        return called
+        return cast(_Function, called)
 
     return decorate
 

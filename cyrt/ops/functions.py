@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from cyrt.builtin.rows import elementwise as _rows
 from cyrt.ops.elementwise import Elementwise as _Elementwise
+from cyrt.ops.signatures import Binary as _Binary
+from cyrt.ops.signatures import Unary as _Unary
 
 _KINDS = {
     "biufc": "any type",
@@ -79,11 +81,11 @@ def _function(
     )
 
 
-def _unary(name: str, summary: str, notes: str = "", *, standard: bool = True) -> _Elementwise:
+def _unary(name: str, summary: str, notes: str = "", *, standard: bool = True) -> _Unary:
     return _function(name, ("x",), summary, notes, standard)
 
 
-def _binary(name: str, summary: str, notes: str = "", *, standard: bool = True) -> _Elementwise:
+def _binary(name: str, summary: str, notes: str = "", *, standard: bool = True) -> _Binary:
     return _function(name, ("x1", "x2"), summary, notes, standard)
 
 
@@ -223,5 +225,3 @@ bitwise_not, invert, left_shift, right_shift = (
     bitwise_left_shift,
     bitwise_right_shift,
 )
-
-NAMES = [name for name, each in globals().items() if isinstance(each, _Elementwise)]

@@ -45,3 +45,7 @@ __all__ = [
     "truncated_normal",
     "uniform",
 ]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

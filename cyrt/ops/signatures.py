@@ -1,0 +1,41 @@
+"""The signatures of elementwise functions, for type checkers: all are of the class ``Elementwise``,
+whose operands have no names."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from cyrt.ndarray import Array
+
+
+class Unary(Protocol):
+    """An elementwise function of one operand."""
+
+    def __call__(
+        self,
+        x: Any,
+        /,
+        out: Array | None = None,
+        *,
+        where: Array | bool | None = None,
+        dtype: Any = None,
+    ) -> Array: ...
+
+    def __getattr__(self, name: str) -> Any: ...
+
+
+class Binary(Protocol):
+    """An elementwise function of two operands; some have outer, reduce, accumulate and at."""
+
+    def __call__(
+        self,
+        x1: Any,
+        x2: Any,
+        /,
+        out: Array | None = None,
+        *,
+        where: Array | bool | None = None,
+        dtype: Any = None,
+    ) -> Array: ...
+
+    def __getattr__(self, name: str) -> Any: ...
