@@ -23,6 +23,7 @@ except ModuleNotFoundError as _error:
         ) from None
     raise
 from cyrt import nn, random
+from cyrt.configuration import show_config
 from cyrt.driver.errors import CompileError, CudaError, OutOfMemoryError
 from cyrt.dtypes import DTYPES as _DTYPES
 from cyrt.dtypes import DType, dtype
@@ -385,6 +386,7 @@ __all__ = [
     "setxor1d",
     "shape",
     "shares_memory",
+    "show_config",
     "sigmoid",
     "sign",
     "signbit",

@@ -185,6 +185,16 @@ def get(name: str) -> Any:
         raise ValueError(f"{name}={text!r}: {error}") from None
 
 
+def changed() -> dict[str, str]:
+    """Return the texts of the variables that are not at their defaults."""
+    values = ((name, get(name)) for name in SETTINGS)
+    return {
+        name: os.environ.get(name, str(value))
+        for name, value in values
+        if value != SETTINGS[name].default
+    }
+
+
 def warn_of_unknown_names() -> None:
     """Warn of variables whose names begin as ours do and that nothing reads."""
     for name in os.environ:

@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent / "cyrt"
 # public names has a floor of its own where it takes names from rooms above the rest of its own.
 FLOORS = {
     "dtypes": 0,
+    "logger": 0,
     "settings": 0,
     "version": 0,
     "driver": 1,
@@ -36,6 +37,7 @@ FLOORS = {
     "random/__init__": 12,
     "leaving": 12,
     "profiling": 12,
+    "configuration": 12,
     "methods": 12,
     "__init__": 13,
     "bench": 14,

@@ -6,6 +6,7 @@ from libc.string cimport memset
 from cyrt import settings
 from cyrt.graph.exact_key cimport forget_launch_plans
 from cyrt.graph.template cimport MOST_OPERANDS, Extent, TemplateKernel, learn, refuse
+from cyrt.logger import logger
 from cyrt.runtime.device cimport Device, context_of, enter, leave_quietly
 
 NAMES = {<int>CUBLASLT: "cuBLASLt", <int>CUDNN: "cuDNN"}
@@ -22,7 +23,13 @@ cdef object bindings_of(Library library):
 
 
 cdef bint decide_for(Library library, int ordinal) except -1:
-    cdef bint served = not Device(ordinal).emulated and bindings_of(library).find()[0] is not None
+    cdef bint served = False
+    if not Device(ordinal).emulated:
+        found, problem = bindings_of(library).find()
+        served = found is not None
+        if not served:
+            logger.info("cyrt's own kernels run in the place of %s's: %s", NAMES[<int>library],
+                        problem)
     decide(library, ordinal, served)
     return served
 
@@ -60,4 +67,5 @@ cdef Template learn_call(Library library, Key* key, int ordinal, object make,
             (<TemplateKernel>kernel).origin = template.origin
         return template
     except bindings_of(library).Unsupported as error:
+        logger.debug("cyrt's own kernels run: %s", error)
         return refuse(key, ordinal, str(error))

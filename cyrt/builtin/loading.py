@@ -20,6 +20,7 @@ from cyrt import jit
 from cyrt.builtin import catalogue
 from cyrt.builtin.row import Row
 from cyrt.driver.errors import CompileError
+from cyrt.logger import logger
 from cyrt.runtime.device import Device
 from cyrt.runtime.module import LoadedFunction, LoadedModule, loading
 from cyrt.version import __version__
@@ -140,7 +141,10 @@ def load(row: Row, ordinal: int, epoch: int) -> tuple[list[LoadedFunction], str]
             break
         except CompileError as error:
             refused.append(f"{origin}: {str(error).splitlines()[0]}")
+            logger.warning("the driver refuses %s, %s", row.module, refused[-1])
     key = ordinal, epoch, row.kernels[0]
+    if key not in _modules:
+        logger.info("%s is not prebuilt for %s: NVRTC compiles it", row.kernels[0], device)
     try:
         module, origin = _load_once(key, partial(compile_rows, [row], device))
     except CompileError as error:

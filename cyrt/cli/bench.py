@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import os
 from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
@@ -84,17 +83,7 @@ def run(options: argparse.Namespace, cases: Mapping[str, Case] = CASES) -> int:
         device = cyrt.Device()
     except cyrt.CudaError as error:
         raise Refusal(one_line(error)) from None
-    report = Report(
-        device.name,
-        device.emulated,
-        device.compute_capability,
-        {
-            name: os.environ[name]
-            for name, setting in settings.SETTINGS.items()
-            if settings.get(name) != setting.default
-        },
-        [],
-    )
+    report = Report(device.name, device.emulated, device.compute_capability, settings.changed(), [])
     try:
         _measure(report, {name: cases[name] for name in names}, options.rounds)
     except cyrt.CompileError as error:

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.table import Table
 
-from cyrt.cli.output import Refusal
+from cyrt.cli.output import Refusal, print_table
 from cyrt.cli.output import console as output_console
 
 _Rows = dict[tuple[str, str, str], dict[str, Any]]
@@ -43,7 +43,7 @@ def compare(one: Path, other: Path) -> int:
             for time in times:
                 cells += _cells(row[time], after[key][time])
             table.add_row(*key[1:], *cells)
-    console.print(table)
+    print_table(table, console)
     for name, rows in (("A", before.keys() - after.keys()), ("B", after.keys() - before.keys())):
         if rows:
             only = sorted(f"{case}: {what}" for _, case, what in rows)

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from cyrt.bench.row import Row
 from cyrt.cli.output import console as output_console
+from cyrt.cli.output import print_table
 
 
 @dataclass
@@ -77,7 +78,7 @@ class Report:
                 note,
                 end_section=i + 1 < len(self.rows) and self.rows[i + 1].kind != row.kind,
             )
-        console.print(table)
+        print_table(table, console)
         if self.settings:
             console.print("with " + " ".join(f"{k}={v}" for k, v in self.settings.items()))
         if self.emulated:

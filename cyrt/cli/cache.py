@@ -12,8 +12,9 @@ from rich.console import Console
 from rich.table import Table
 
 from cyrt import settings
-from cyrt.cli.output import Refusal, check_cache_folder
+from cyrt.cli.output import Refusal, check_cache_folder, print_rows, print_table
 from cyrt.cli.output import console as output_console
+from cyrt.configuration import amount as _size
 from cyrt.jit.cache import Cache, Entry
 from cyrt.jit.image import from_facts
 
@@ -22,8 +23,11 @@ WIDTH = 100  # columns of the list; longer names are cut, `show` has them whole
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's actions."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    actions.add_parser("list", help="kernels, architecture, size and age of each entry")
+    actions = parser.add_subparsers(dest="action", metavar="ACTION")
+    parser.set_defaults(action="list")
+    actions.add_parser(
+        "list", help="kernels, architecture, size and age of each entry; the default"
+    )
     show = actions.add_parser("show", help="one entry in full")
     show.add_argument("key", metavar="KEY", help="as `list` shows it, or how it begins")
     actions.add_parser("clear", help="remove all entries")
@@ -45,21 +49,13 @@ def run(options: argparse.Namespace) -> int:
         if not settings.get("CYRT_CACHE"):
             console.print("CYRT_CACHE=0: nothing is read from the cache, and nothing written.")
         if options.action == "show":
-            return _show(cache, options.key, console)
+            return _show(cache, options.key)
         return {"list": _list, "clear": _clear, "verify": _verify}[options.action](cache, console)
     except OSError as error:
         raise Refusal(f"{error.filename}: {error.strerror}") from None
 
 
 _Found = tuple[dict[str, Any], bytes]
-
-
-def _size(nbytes: float) -> str:
-    for unit in ("bytes", "KiB", "MiB"):
-        if nbytes < 1024:
-            return f"{nbytes:.0f} {unit}" if unit == "bytes" else f"{nbytes:.1f} {unit}"
-        nbytes /= 1024
-    return f"{nbytes:.1f} GiB"
 
 
 def _age(used: float) -> str:
@@ -118,7 +114,7 @@ def _list(cache: Cache, console: Console) -> int:
                 entry.key[:12], ", ".join(names) or "none", facts["arch"], facts["file"], size, age
             )
     if rows.row_count:
-        console.print(rows, width=min(console.width, WIDTH))
+        print_table(rows, console, WIDTH)
     console.print(
         f"{cache.folder}: {count} entries, {_size(total)} of {_size(cache.limit)}"
         + (f", {damaged} damaged (compiled anew when wanted)" if damaged else "")
@@ -126,7 +122,7 @@ def _list(cache: Cache, console: Console) -> int:
     return 0
 
 
-def _show(cache: Cache, key: str, console: Console) -> int:
+def _show(cache: Cache, key: str) -> int:
     if not key:
         raise Refusal("KEY: expected a key as `list` shows it, or how it begins, got ''")
     matching = [entry for entry in cache.entries() if entry.key.startswith(key)]
@@ -135,31 +131,29 @@ def _show(cache: Cache, key: str, console: Console) -> int:
         what = f"{len(matching)} entries begin" if len(matching) > 1 else "no entry begins"
         raise Refusal(f"{what} with {key!r} in {cache.folder}")
     entry, found = read[0]
-    facts = Table.grid(padding=(0, 2))
-    facts.add_column(no_wrap=True)
-    facts.add_column(overflow="fold")
-    facts.add_row("key", entry.key)
-    facts.add_row("path", entry.path)
-    facts.add_row("size", f"{_size(entry.nbytes)}, last used {_age(entry.used)} ago")
+    facts: list[tuple[str, str]] = []
+    facts.append(("key", entry.key))
+    facts.append(("path", entry.path))
+    facts.append(("size", f"{_size(entry.nbytes)}, last used {_age(entry.used)} ago"))
     if isinstance(found, str):
-        facts.add_row("damaged", found)
+        facts.append(("damaged", found))
     else:
         known, code = found
         for name in ("kind", "file", "arch", "format"):
             if name in known:
-                facts.add_row(name, known[name])
+                facts.append((name, known[name]))
         if known.get("kind") == "kernel":
-            facts.add_row("code", _size(len(code)))
-            facts.add_row("kernels", "\n".join(_kernels(known)))
-            facts.add_row("names", "\n".join(f"{n}: {s}" for n, s in known["lowered"].items()))
-            facts.add_row("options", " ".join(known["options"]))
-            facts.add_row("macros", "\n".join(known["macros"]) or "none")
-            facts.add_row("NVRTC", ", ".join(known["nvrtc"]))
-            facts.add_row("log", known["log"] or "nothing")
+            facts.append(("code", _size(len(code))))
+            facts.append(("kernels", "\n".join(_kernels(known))))
+            facts.append(("names", "\n".join(f"{n}: {s}" for n, s in known["lowered"].items())))
+            facts.append(("options", " ".join(known["options"])))
+            facts.append(("macros", "\n".join(known["macros"]) or "none"))
+            facts.append(("NVRTC", ", ".join(known["nvrtc"])))
+            facts.append(("log", known["log"] or "nothing"))
         else:
             for name in known.keys() - {"kind"}:
-                facts.add_row(name, str(known[name]))
-    console.print(facts)
+                facts.append((name, str(known[name])))
+    print_rows(facts)
     return int(isinstance(found, str))
 
 

@@ -32,7 +32,7 @@ _WORDS = {"uint8": 1, "uint16": 2, "uint32": 4, "uint64": 8, "complex128": 16}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments; further ones are the script's."""
     parser.allow_abbrev = False
-    parser.usage = "%(prog)s [-h] SCRIPT [ARGUMENT ...] -o FILE [--dot FILE] [-- ARGUMENT ...]"
+    parser.usage = "%(prog)s [-h] SCRIPT [ARGUMENT ...] [-o FILE] [--dot FILE] [-- ARGUMENT ...]"
     parser.description = (
         "Run a script and draw the batches that it launched. Arguments that are not named here are "
         "the script's, and so is everything after --."
@@ -41,7 +41,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "script", metavar="SCRIPT", help="a Python file, or a folder or archive with a __main__.py"
     )
     parser.add_argument(
-        "-o", required=True, metavar="FILE", dest="picture", help="the picture: .svg or .png"
+        "-o",
+        metavar="FILE",
+        dest="picture",
+        help="the picture: .svg or .png; by default SCRIPT_graph.svg in the current folder",
     )
     parser.add_argument(
         "--dot",
@@ -67,7 +70,8 @@ def run(options: argparse.Namespace) -> int:
     script = options.script
     # Absolute before the script runs: it may change the current folder.
     source = Path(script).absolute()
-    names = [name for name in (options.picture, options.dot) if name is not None]
+    picture = options.picture or f"{source.stem}_graph.svg"
+    names = [name for name in (picture, options.dot) if name is not None]
     targets = [Path(name).absolute() for name in names]
     refusal = _refusal(script, source, names, targets)
     if refusal is not None:
@@ -104,7 +108,7 @@ def run(options: argparse.Namespace) -> int:
         except OSError as error:
             _say(f"{target} cannot be written: {error.strerror}")
             return 1
-    _say(f"{options.picture}: {len(batches)} batch{'es' * (len(batches) > 1)}")
+    _say(f"{picture}: {len(batches)} batch{'es' * (len(batches) > 1)}")
     return status
 
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from cyrt.configuration import layout
+
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 
 class Refusal(Exception):
@@ -81,7 +85,7 @@ def say(text: str) -> None:
         sys.stderr.write(f"{text}\n")
 
 
-def one_line(error: Exception) -> str:
+def one_line(error: Exception | str) -> str:
     """An error's text, the lines of which are sentences, on one line."""
     lines = (line.strip().removesuffix(".") for line in str(error).splitlines())
     return ". ".join(filter(None, lines))
@@ -131,3 +135,42 @@ def console() -> Console:
     return Console(
         highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else 1000
     )
+
+
+def print_rows(titled: Iterable[tuple[str, str]]) -> None:
+    """Print titles and, beside them, their texts, which are wrapped in a terminal."""
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    print("\n".join(layout(titled, width)))
+
+
+def print_table(table: Table, console: Console, width: int | None = None) -> None:
+    """Print a table without blanks at the ends of lines.
+
+    Where the terminal is too narrow for its words, or below 80 columns for its lines, its rows
+    follow each other, with a line for each cell.
+
+    Parameters
+    ----------
+    table : Table
+    console : Console
+        What :func:`console` returns.
+    width : int, optional
+        The most columns, at which words are cut; by default none is cut.
+    """
+    from rich.measure import Measurement
+
+    wanted = Measurement.get(console, console.options.update(max_width=1000), table)
+    if console.width < (80 if width is not None else max(80, wanted.minimum)) and (
+        wanted.maximum > console.width
+    ):
+        cells = [[str(cell) for cell in column.cells] for column in table.columns]
+        headings = [str(column.header) for column in table.columns]
+        if table.title:
+            print(table.title)
+        for row in zip(*cells, strict=True):
+            print_rows((name, cell) for name, cell in zip(headings, row, strict=True) if cell)
+            print()
+        return
+    with console.capture() as captured:
+        console.print(table, width=None if width is None else min(console.width, width))
+    print("\n".join(line.rstrip() for line in captured.get().splitlines()))

@@ -1,1 +1,2 @@
+CYTHON_VERSION: str
 CONSTANTS: dict[str, dict[str, int]]

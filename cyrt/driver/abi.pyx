@@ -2,6 +2,12 @@
 
 from cyrt.driver.cuda cimport *
 
+cdef extern from *:
+    unsigned int CYTHON_HEX_VERSION
+
+# The version of Cython that translated the package.
+CYTHON_VERSION = ".".join(str(CYTHON_HEX_VERSION >> shift & 0xff) for shift in (24, 16, 8))
+
 
 CONSTANTS = {
     "CUresult": {

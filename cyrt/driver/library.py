@@ -11,6 +11,7 @@ from pathlib import Path
 from cyrt import settings
 from cyrt.driver.errors import CudaError
 from cyrt.driver.frames import outside_stacklevel
+from cyrt.logger import logger
 
 # cuGetProcAddress's second version, cuStreamGetId and graph node types require 12.0.
 MINIMUM_VERSION = 12000
@@ -133,8 +134,10 @@ def open_library() -> tuple[ctypes.CDLL, bool]:
         if choice == "cuda":
             raise
         library = _open_emulator()
+        reason = str(error).splitlines()[0]
+        logger.warning("the emulated device is used: %s", reason)
         warnings.warn(
-            f"cyrt runs on its emulated device, on the CPU: {str(error).splitlines()[0]}. "
+            f"cyrt runs on its emulated device, on the CPU: {reason}. "
             "CYRT_DEVICE=emulated chooses it without this warning.",
             RuntimeWarning,
             stacklevel=outside_stacklevel(),

@@ -1,6 +1,7 @@
 """The cache of plans: finds the plan of a topology, and evicts those used longest ago."""
 
 import warnings
+from logging import DEBUG
 
 from cyrt import settings
 from cyrt.driver.cuda cimport CUDA_SUCCESS, CUresult
@@ -9,6 +10,7 @@ from cyrt.graph.chain cimport Chains
 from cyrt.graph.executable cimport Execs, held_bytes
 from cyrt.graph.plan cimport Plan, PlanStats, clock, has_topology, most_bytes, new_plan
 from cyrt.graph.recording cimport Recording
+from cyrt.logger import logger
 from cyrt.runtime.ending cimport destroy_unused, destroy_when_idle
 from cyrt.runtime.module cimport Code, num_dropped
 from cyrt.runtime.state cimport StreamState
@@ -116,6 +118,7 @@ cdef int evict(PlanStats* stats) except -1:
     cdef Execs execs, newer
     if len(_plans) <= most_plans and not _retired and not exceeds_bytes():
         return 0
+    cdef Py_ssize_t before = stats.evictions
     execs = oldest
     while execs is not None and (len(_plans) > most_plans or exceeds_bytes()):
         newer = execs.newer
@@ -130,6 +133,8 @@ cdef int evict(PlanStats* stats) except -1:
         execs = newer
     while _retired and (held_bytes > most_bytes or len(_retired) > most_plans // RESERVED):
         drop_retired(next(iter(_retired)))
+    if stats.evictions != before:
+        log_evictions(stats.evictions - before)
     return 0
 
 
@@ -217,6 +222,12 @@ cdef bint release_plans(int ordinal) except -1:
     remove(execs)
     execs.drop()
     return True
+
+
+cdef void log_evictions(Py_ssize_t count) noexcept:
+    """Log evictions. Whatever a handler of the program's raises, the batch still runs."""
+    if logger.isEnabledFor(DEBUG):
+        logger.debug("%d graphs were evicted, %d are kept", count, len(_plans))
 
 
 cdef int note_evicted(tuple key, Py_ssize_t most) except -1:

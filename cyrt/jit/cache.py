@@ -31,6 +31,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from cyrt import settings
+from cyrt.logger import logger
 
 #: Increased with every change of an entry's contents: each format has a separate folder.
 FORMAT = 2
@@ -307,6 +308,7 @@ class Cache:
         while nbytes > self.limit:
             oldest = kept.pop()
             nbytes -= oldest.nbytes
+            logger.info("the cache of kernels is above its limit: %s is removed", oldest.key)
             # Another process may have removed it, or be reading it: an open file stays readable.
             _remove(folder, oldest.key + _SUFFIX)
 

@@ -8,6 +8,7 @@ only partly imported.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ from cyrt.jit.build import build
 from cyrt.jit.image import Image, from_facts
 from cyrt.jit.job import Job
 from cyrt.jit.nvrtc import library_path, nvrtc_version, supported_archs
+from cyrt.logger import logger
 
 __all__ = [
     "Image",
@@ -128,7 +130,7 @@ def compile(
     # A dump requires a compilation.
     store = None if settings.get("CYRT_JIT_DUMP") else cache.current()
     if store is None:
-        return build(job)
+        return _build(job)
     library = toolchain.library()
     key = job.key(library)
     image = _kept(store, key)
@@ -137,10 +139,12 @@ def compile(
         key = job.key(library)
         image = _kept(store, key)
     if image is None:
-        image = build(job)
+        image = _build(job)
         # A header may have changed during the compilation, or the compiler may have been replaced.
         if key is not None and key == job.key(library) and toolchain.is_current():
             store.put(key, _facts(job, library, image), image.code)
+    else:
+        logger.debug("%s for %s was compiled before: %s", job.filename, job.arch, key)
     return image
 
 
@@ -201,6 +205,15 @@ def compile_many(
         except BaseException:
             executor.shutdown(cancel_futures=True)
             raise
+
+
+def _build(job: Job) -> Image:
+    """Compile a job, and log it."""
+    begin = time.perf_counter()
+    image = build(job)
+    milliseconds = 1e3 * (time.perf_counter() - begin)
+    logger.info("compiled %s for %s in %.0f ms", job.filename, job.arch, milliseconds)
+    return image
 
 
 def _kept(store: cache.Cache, key: str | None) -> Image | None:

@@ -55,6 +55,10 @@ def test_list(filled, capsys):
     assert max(map(len, lines[:-1])) <= 100
 
 
+def test_the_list_is_the_default(filled, capsys):
+    assert said(capsys) == said(capsys, "list")
+
+
 def test_long_names_are_cut_in_the_list_and_whole_in_show(folder, capsys):
     names = [f"kernel_{'of_a_long_name_' * 6}{i}" for i in range(2)]
     compile("".join(f'extern "C" __global__ void {name}() {{}}\n' for name in names), arch="sm_90")

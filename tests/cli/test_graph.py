@@ -55,6 +55,13 @@ def titles(path):
     return [text.text for text in ET.parse(path).iterfind(f".//{SVG}text[@class='title']")]
 
 
+def test_the_picture_is_named_after_the_script(graph, tmp_path):
+    done = graph("import os\nfrom working import work\nos.chdir('/')\nwork(2)", SCRIPT)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == "cyrt graph: script_graph.svg: 1 batch\n"
+    assert len(titles(tmp_path / "here" / "script_graph.svg")) == 1
+
+
 def test_batches_in_order_of_first_use(graph, tmp_path):
     done = graph(
         """
@@ -199,7 +206,7 @@ def test_nothing_to_draw(graph, tmp_path, script, environment, message):
         ([SCRIPT, "-o", "/proc/out.svg"], "/proc/out.svg cannot be written: "),
         ([SCRIPT, "-o", "same", "--dot", "same"], "must be different"),
         ([SCRIPT, "-o", SCRIPT], "must be different"),
-        ([SCRIPT], "the following arguments are required: -o"),
+        ([], "the following arguments are required: SCRIPT"),
     ],
 )
 def test_what_cannot_be_done_is_refused_before_the_script_runs(graph, tmp_path, arguments, message):

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
+import platform
+import re
 import sys
+from importlib import metadata
 from types import SimpleNamespace
 
+import numpy as np
 import processes
 import pytest
 
+import cyrt
+from cyrt import settings
 from cyrt.builtin import loading
 from cyrt.cli import main
+from cyrt.jit.compiler import compile
 
 PROGRAM = "import sys; from cyrt.cli import main; sys.exit(main(['info']))"
 
@@ -119,10 +127,12 @@ def test_advice_is_printed_with_its_brackets(python):
     done = python(
         """
         import sys
+        from types import SimpleNamespace
+        from cyrt import configuration
         from cyrt.cli import info
-        info._LIBRARIES = {"[red]cuNone": ("nvrtc_of_nobody", "nothing :smile:", "libs")}
-        info._find = lambda name: None
-        sys.exit(info.run(None))
+        configuration._LIBRARIES = {"[red]cuNone": ("nvrtc_of_nobody", "nothing :smile:", "libs")}
+        configuration._find = lambda name: None
+        sys.exit(info.run(SimpleNamespace(json=False)))
         """,
         CYRT_DEVICE="emulated",
     )
@@ -143,18 +153,96 @@ def test_cudnn_is_listed_or_why_it_is_not_used(python, found, message):
         f"""
         import sys
         from types import SimpleNamespace
+        from cyrt import configuration
         from cyrt.cli import info
         from cyrt.libs import cudnn
-        info._LIBRARIES = {{"cuDNN": info._LIBRARIES["cuDNN"]}}
-        info._find = lambda name: "/lib/libcudnn.so.9"
+        configuration._LIBRARIES = {{"cuDNN": configuration._LIBRARIES["cuDNN"]}}
+        configuration._find = lambda name: "/lib/libcudnn.so.9"
         cudnn.find = lambda: {found}
-        sys.exit(info.run(None))
+        sys.exit(info.run(SimpleNamespace(json=False)))
         """,
         CYRT_DEVICE="emulated",
     )
     assert done.returncode == 0, done.stderr
     assert message in done.stdout
     assert ("cyrt[cudnn1" in done.stdout) == (found.startswith("(None"))
+
+
+def test_one_source_for_info_its_json_and_show_config(python):
+    done = python(
+        """
+        import contextlib, io, json
+        import cyrt
+        from cyrt.cli import main
+
+        def printed(call, *arguments):
+            text = io.StringIO()
+            with contextlib.redirect_stdout(text):
+                call(*arguments)
+            return text.getvalue()
+
+        cyrt.asarray([1]).numpy()
+        facts = json.loads(printed(main, ["info", "--json"]))
+        again = cyrt.show_config(mode="dicts")
+        for each in (facts, again):
+            for device in each["devices"]:
+                device.pop("memory_free")
+        assert facts == again, (facts, again)
+        assert cyrt.show_config(mode="dicts")["devices"][0]["memory_free"] > 0
+        text = printed(cyrt.show_config)
+        assert text == printed(main, ["info"])
+        assert not [line for line in text.splitlines() if line != line.rstrip()]
+        print(json.dumps(facts))
+        """,
+        CYRT_DEVICE="emulated",
+        CYRT_MAX_OPS_PER_GRAPH="77",
+    )
+    assert done.returncode == 0, done.stderr
+    facts = json.loads(done.stdout)
+    assert facts["cyrt"] == metadata.version("cyrt")
+    assert facts["numpy"] == np.__version__
+    assert facts["python"].startswith(platform.python_version())
+    assert re.fullmatch(r"\d+\.\d+\.\d+", facts["cython"])
+    assert facts["driver"]["kind"] == "emulated device"
+    assert facts["settings"] == {"CYRT_DEVICE": "emulated", "CYRT_MAX_OPS_PER_GRAPH": "77"} | {
+        name: os.environ[name]
+        for name, setting in settings.SETTINGS.items()
+        if name in os.environ
+        and name not in ("CYRT_DEVICE", "CYRT_MAX_OPS_PER_GRAPH")
+        and settings.get(name) != setting.default
+    }
+    assert facts["devices"][0]["compute_capability"] == "9.0"
+    assert facts["cache"].keys() == {"folder", "exists", "used", "entries", "bytes", "limit"}
+
+
+def test_show_config_refuses_other_modes():
+    with pytest.raises(ValueError, match="mode: expected 'stdout' or 'dicts', got 'json'"):
+        cyrt.show_config("json")
+
+
+@pytest.mark.parametrize(
+    "command", [["info"], ["cache"], ["bench", "--case", "chain", "--rounds", "1"]], ids=" ".join
+)
+def test_a_narrow_terminal_loses_no_words(folder, capsys, monkeypatch, command):
+    compile('extern "C" __global__ void plain(int n) {}', arch="sm_90", filename="narrow_file.cu")
+    assert main(command) == 0
+    piped = capsys.readouterr().out
+    assert not [line for line in piped.splitlines() if line != line.rstrip()]
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "50")
+    monkeypatch.setenv("TERM", "dumb")
+    assert main(command) == 0
+    narrow = capsys.readouterr().out
+    assert max(map(len, narrow.splitlines())) <= 50
+    assert "…" not in narrow
+
+    # A path's word may be on two lines.
+    whole = re.sub(r"[^A-Za-z]", "", narrow)
+    lost = [word for word in re.findall(r"[A-Za-z]{3,}", piped) if word not in whole]
+    assert lost == []
+    for title in ("case", "key", "driver"):  # the first column
+        if re.search(rf"^\W*{title}\b", piped, re.MULTILINE):
+            assert re.search(rf"^{title} ", narrow, re.MULTILINE)
 
 
 COMMANDS = [
@@ -224,11 +312,11 @@ def test_a_missing_package_is_named(python):
         import sys
         sys.modules["rich"] = sys.modules["rich.console"] = sys.modules["rich.table"] = None
         from cyrt.cli import main
-        sys.exit(main(["info"]))
+        sys.exit(main(["cache"]))
         """
     )
     assert (done.returncode, done.stdout) == (2, "")
-    message = "cyrt info: it needs rich, which is not installed: pip install rich\n"
+    message = "cyrt cache: it needs rich, which is not installed: pip install rich\n"
     assert done.stderr == message
 
 
