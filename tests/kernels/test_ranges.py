@@ -435,3 +435,83 @@ def test_variables_that_may_hold_pointers(variables, body, expected):
 def test_parameters_that_may_point_to_pointers(declaration, expected):
     (parameter,) = from_declaration(f"void k({declaration})").parameters
     assert parameter.holds_pointers is expected
+
+
+LANES = r'''
+import re, sys, time
+import numpy as np
+import cyrt
+
+SOURCE = """
+extern "C" {
+__global__ void between(const float* a, const float* b, const float* c, float* out, int arrays,
+                        int rounds) {
+    int lane = threadIdx.x;
+    const float* x = lane % arrays == 0 ? a : lane % arrays == 1 ? b : c;
+    float sum = 0;
+    if (lane % 7)
+        for (int i = 0; i < rounds; ++i) sum += x[(lane * 5 + i) & 63];
+    out[blockIdx.x * 256 + lane] = sum;
+}
+__global__ void exchange(float* a, float* b, int end) {
+    float* x = threadIdx.x & 1 ? a : b;
+    float* y = threadIdx.x & 1 ? b : a;
+    int i = threadIdx.x;
+    float had = x[i];
+    y[i + (i == 63 ? end : 0)] = had + 100;
+}
+}
+"""
+NUMBERS = SOURCE.replace("const float* a, const float* b,", "size_t a_, size_t b_,").replace(
+    "    int lane", "    const float *a = (const float*)a_, *b = (const float*)b_;\n    int lane")
+module, exempt = cyrt.Module(SOURCE), cyrt.Module(NUMBERS)
+host = np.arange(192, dtype=np.float32).reshape(3, 64) ** 2
+a, b, c = map(cyrt.asarray, host)
+out = cyrt.zeros(16 * 256)
+
+
+def run(kernel, arrays, rounds):
+    kernel[16, 256](a, b, c, out, arrays, rounds)
+    cyrt.synchronize()
+
+
+def cost(kernel, *arguments):
+    times = []
+    for _ in range(7):
+        begin = time.process_time()
+        kernel[16, 256](*arguments, c, out, 2, 1000)
+        cyrt.synchronize()
+        times.append(time.process_time() - begin)
+    return min(times)
+
+
+for arrays in (1, 2, 3):
+    run(module["between"], arrays, 5)
+    lanes = np.arange(256)
+    wanted = sum(host[lanes % arrays, (lanes * 5 + i) & 63] for i in range(5)) * (lanes % 7 != 0)
+    assert (out.numpy().reshape(16, 256) == wanted).all(), arrays
+if sys.argv[1:] == ["time"]:
+    print(cost(module["between"], a, b) / cost(exempt["between"], a.ptr, b.ptr))
+else:
+    x, y = cyrt.arange(64, dtype="float32"), cyrt.arange(64, dtype="float32")
+    module["exchange"][1, 64](x, y, 0)
+    assert (x.numpy() == np.arange(64) + np.tile([100, 0], 32)).all()
+    assert (y.numpy() == np.arange(64) + np.tile([0, 100], 32)).all()
+    module["exchange"][1, 64](x, y, 1)
+    try:
+        cyrt.synchronize()
+    except cyrt.CudaError as error:
+        print(re.search(r"4 bytes .*", str(error))[0])
+'''
+
+
+def test_lanes_that_use_two_arrays_in_turns(python):
+    done = python(LANES)
+    assert done.stdout.startswith("4 bytes"), done.stderr
+    assert "past the end of argument 2 (float* b)" in done.stdout
+
+
+def test_what_lanes_cost_that_use_two_arrays_in_turns(python):
+    """As much as without ranges: it was three times as much where each lane was searched for."""
+    done = python("import sys; sys.argv = ['', 'time']\n" + LANES)
+    assert float(done.stdout) < 1.7, (done.stdout, done.stderr)

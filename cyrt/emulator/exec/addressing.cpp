@@ -122,7 +122,10 @@ struct LaneAccess {
                                                       context.arena->describe(address) +
                                                       "), which is constant memory");
             // A remembered region would bypass this function, so a watched launch forgets it.
-            if (!watch) context.regions[op.cache] = region;
+            if (!watch) {
+                context.earlier[op.cache] = context.regions[op.cache];
+                context.regions[op.cache] = region;
+            }
         }
         if (watch) {
             const std::string wrong = watch->see(access, address, bytes, context.waited);
@@ -176,6 +179,7 @@ void locate_by_region(const Warp& warp, const MemoryOp& op, Access access,
     const Region& region = context.regions[op.cache];
     alignas(64) uint64_t host[kWarpSize];
     uint32_t left = locate_in(region, warp.active, bytes, addresses.lane, host);
+    left = locate_in(context.earlier[op.cache], left, bytes, addresses.lane, host);
     while (left) {
         const int lane = first_lane(left);
         const LaneAccess next{context, op, access, lane, addresses.lane[lane], bytes};

@@ -4,7 +4,7 @@
 // - The functions here are local to the file that includes this: some files are compiled for two
 //   instruction sets (exec/handlers_table.hpp).
 // - An instruction that writes reaches read-only memory only through locate_each(), which faults:
-//   its remembered region is writable, and parameters are never remembered for it.
+//   its remembered regions are writable, and parameters are never remembered for it.
 #pragma once
 
 #include <cstddef>
@@ -173,6 +173,31 @@ inline bool locate_shared(const Warp& warp, const Inst& inst, const MemoryOp& op
     return outside >> 31 == 0 && (all & (bytes - 1)) == 0;
 }
 
+// Converts addresses, which are multiples of `bytes`, if each is in one of the instruction's last two
+// regions: lanes that alternate between two arrays are as frequent as those that stay in one. False:
+// `out` is as before.
+inline bool resolve_in_two(const Warp& warp, const MemoryOp& op, uint64_t bytes,
+                           HostAddresses& out) {
+    const Region& a = warp.context->regions[op.cache];
+    const Region& b = warp.context->earlier[op.cache];
+    if (a.hi - a.lo < bytes || b.hi - b.lo < bytes || a.valid || b.valid) return false;
+    const uint64_t last_a = a.hi - a.lo - bytes, last_b = b.hi - b.lo - bytes;
+    const uint64_t host_a = reinterpret_cast<uint64_t>(a.host);
+    const uint64_t host_b = reinterpret_cast<uint64_t>(b.host);
+    alignas(64) uint64_t host[kWarpSize];
+    uint64_t outside = 0;  // as in resolve()
+    for (int i = 0; i < kWarpSize; ++i) {
+        const uint64_t on = uint64_t(int64_t(int32_t(warp.lane_on[i])));
+        const uint64_t at_a = (out.lane[i] - a.lo) & on, at_b = out.lane[i] - b.lo;
+        const uint64_t not_a = at_a | (last_a - at_a);
+        outside |= not_a & (at_b | (last_b - at_b));
+        host[i] = int64_t(not_a) < 0 ? host_b + at_b : host_a + at_a;
+    }
+    if (outside >> 63) return false;
+    for (int i = 0; i < kWarpSize; ++i) out.lane[i] = host[i];
+    return true;
+}
+
 // Converts the addresses in `out` to host addresses, for the accesses of all active lanes (at least
 // one).
 template <AddressKind kind>
@@ -195,7 +220,12 @@ inline void resolve(const Warp& warp, const MemoryOp& op, Access access, HostAdd
         outside |= at[i] | (last - at[i]);
         all |= out.lane[i] & on;
     }
-    if (outside >> 63 || (all & (bytes - 1)) != 0) return locate_each(warp, op, kind, access, out);
+    if (outside >> 63 || (all & (bytes - 1)) != 0) {
+        if (kind == AddressKind::window || (all & (bytes - 1)) != 0 ||
+            !resolve_in_two(warp, op, bytes, out))
+            locate_each(warp, op, kind, access, out);
+        return;
+    }
     const uint64_t host = reinterpret_cast<uint64_t>(stretch.host);
     for (int i = 0; i < kWarpSize; ++i) out.lane[i] = at[i] + host;
     if (kind != AddressKind::device && stretch.lane_stride != 0)

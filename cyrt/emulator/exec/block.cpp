@@ -97,6 +97,7 @@ void Block::start_warp(WarpState& warp) {
     context.memory_ops = program_->memory_ops.data();
     context.frame_copies = program_->frame_copies.data();
     context.regions = store_->regions.data();
+    context.earlier = store_->earlier.data();
     context.recent = &store_->recent;
     context.arena = launch.arena;
     context.checking = launch.arena && launch.arena->checking();

@@ -46,6 +46,7 @@ struct ClusterMemory {
 struct WarpContext {
     const MemoryOp* memory_ops = nullptr;  // of the program; Inst::extra indexes it
     Region* regions = nullptr;             // per worker: the last region of each memory instruction
+    Region* earlier = nullptr;             // likewise: the one before it
     RecentRegions* recent = nullptr;       // per worker: those of all instructions
     const Arena* arena = nullptr;
     bool checking = false;

@@ -32,6 +32,7 @@ void work_on_clusters(Grid& grid) {
     WorkerLease worker;
     ProgramStore& store = worker->store(grid.program, grid.stack_bytes);
     store.regions.assign(grid.program.memory_ops.size(), {});
+    store.earlier.assign(grid.program.memory_ops.size(), {});
     store.recent = {};
     store.set_params(grid.program, grid.launch.params);
     const size_t most_waiting = grid.launch.cooperative ? size_t(grid.cluster_count) : kMostWaiting;

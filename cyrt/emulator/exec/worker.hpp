@@ -56,6 +56,7 @@ class ProgramStore {
     void give(std::unique_ptr<WarpStorage> storage) { free_.push_back(std::move(storage)); }
 
     std::vector<Region> regions;  // each memory instruction's last region; for one launch
+    std::vector<Region> earlier;  // likewise, the one before it
     RecentRegions recent;         // likewise, of all instructions
     uint64_t last_use = 0;
 
