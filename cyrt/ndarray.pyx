@@ -2,6 +2,7 @@
 
 cimport cython
 from cpython.object cimport PyTypeObject
+from cpython.type cimport PyType_Modified
 from libc.stdlib cimport malloc
 
 import numpy as np
@@ -602,6 +603,15 @@ cdef class Array(Operators):
         return bool(found.any()) if isinstance(found, Array) else found
 
 
+def _base_of(Array x):
+    """The Array or Buffer whose memory a view is of; None of an array that has memory of its
+    own."""
+    return x.base
+
+
+# As a property of the class it would hide the attribute of that name.
+(<dict>(<PyTypeObject*>Array).tp_dict)["base"] = property(_base_of)
+PyType_Modified(Array)
 # An Array holds no objects except Memory's: its deallocation is Memory's, past the classes
 # between.
 (<PyTypeObject*>Array).tp_dealloc = (<PyTypeObject*>Memory).tp_dealloc

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import pickle
 import re
 import sys
@@ -567,3 +568,14 @@ def test_creation_refuses(call, error, text):
 def test_shapes_as_arrays():
     assert cyrt.zeros(np.array([2, 3])).shape == (2, 3)
     assert cyrt.zeros(np.int64(2)).shape == (2,)
+
+
+def test_the_base_of_a_view():
+    x = cyrt.zeros((2, 3))
+    assert x.base is None
+    assert (x + 1).base is None
+    for view in (x[1:], x.T, x[0][1:], x.reshape(6), x[...], cyrt.asarray(x).view()):
+        assert view.base is x
+    with pytest.raises(AttributeError):
+        x.base = x
+    assert "memory" in inspect.getdoc(cyrt.Array.base)

@@ -296,8 +296,12 @@ def correlate(a: Array, v: Array, mode: str = "valid") -> Array:
     check_array(a, "correlate: a")
     check_device(check_array(v, "correlate: v"), a, "correlate", "v")
     if v.size > a.size:
-        return elementary.conj(flip(correlate(v, a, mode)))
-    return convolve(a, elementary.conj(flip(v)), mode)
+        return _conjugate(flip(correlate(v, a, mode)))
+    return convolve(a, _conjugate(flip(v)), mode)
+
+
+def _conjugate(x: Array) -> Array:
+    return elementary.conj(x) if x.dtype.kind == "c" else x
 
 
 def polyval(p: Any, x: Any) -> Array:

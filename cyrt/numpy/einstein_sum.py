@@ -15,7 +15,7 @@ from cyrt.ndarray import Array
 from cyrt.ops import reduce
 from cyrt.ops.arguments import check_array, int_of
 from cyrt.ops.copy import astype
-from cyrt.ops.functions import multiply, positive
+from cyrt.ops.functions import multiply, not_equal, positive
 from cyrt.ops.matmul import matmul
 from cyrt.ops.promotion import result_type
 from cyrt.ops.shapes import permute_dims, reshape, squeeze
@@ -61,7 +61,8 @@ def einsum(
     Returns
     -------
     Array
-        The operands' promoted type; a view of a single operand if nothing is summed.
+        The operands' promoted type; a view of a single operand if nothing is summed. Of bool, an
+        element says whether a summand is true.
 
     Raises
     ------
@@ -82,16 +83,18 @@ def einsum(
         dtype = joint
     elif "buifc".index((dtype := _dtype(dtype)).kind) < "buifc".index(joint.kind):
         raise TypeError(f"einsum: dtype: operands of {joint} are not cast to {dtype}")
-    if dtype.kind == "b":
-        raise TypeError("einsum: expected numeric types, got bool")
+    # Summands of bool are counted where a sum of ones is never 0.
+    summed = dtype if dtype.kind != "b" else "float32"
     values: list[Any] = [
-        _apply(astype(each, dtype, copy=False), steps)
+        _apply(astype(each, summed, copy=False), steps)
         for each, steps in zip(arrays, plan.before, strict=True)
     ]
     for (i, j), steps, other_steps, product in plan.products:
         values.append(product(_apply(values[i], steps), _apply(values[j], other_steps)))
         values[i] = values[j] = None  # their memory is free
     result = _apply(values[-1], plan.after)
+    if dtype.kind == "b":
+        return not_equal(result, 0, out=out)
     return result if out is None else positive(result, out=out)
 
 

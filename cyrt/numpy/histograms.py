@@ -14,7 +14,7 @@ from cyrt.ops import functions as elementary
 from cyrt.ops import reduce
 from cyrt.ops.arange import arange, linspace
 from cyrt.ops.arguments import check_array, check_flags, int_of, is_int
-from cyrt.ops.copy import astype, check_device, check_devices
+from cyrt.ops.copy import astype, check_device
 from cyrt.ops.creation import zeros
 from cyrt.ops.manipulation import stack
 from cyrt.ops.scan import diff
@@ -125,14 +125,8 @@ def histogram(
         `range` the edges are not finite if an element is not; then nothing is counted.
     """
     values = ravel(check_array(a, "histogram: a"))
-    if values.dtype.kind == "c":
-        raise TypeError(f"histogram: expected a real type, got {a.dtype}")
     check_flags("histogram", density=density is not None and density)
-    even = is_int(bins) and not isinstance(bins, Array)
-    if even:
-        edges = _uniform_edges(values, int_of(bins, "histogram: bins"), range)
-    else:
-        edges = _edges(values, bins, "histogram")
+    edges, even = _bin_edges(values, bins, range, "histogram")
     result = float_types(values)[0] if even else edges.dtype
     values, edges = _to_common_type(values, edges)
     if weights is None:
@@ -277,16 +271,11 @@ def _of_several(
     finite: Any = True
     all_edges, sizes = [], []
     for values, each, limit in zip(parts, bins, limits, strict=True):
-        if values.dtype.kind == "c":
-            raise TypeError(f"{name}: expected a real type, got {values.dtype}")
         check_device(values, first, name)
-        if is_int(each) and not isinstance(each, Array):
-            edges = _uniform_edges(values, int_of(each, f"{name}: bins"), limit)
+        edges, even = _bin_edges(values, each, limit, name)
+        if even:
             finite = finite & elementary.isfinite(edges[0]) & elementary.isfinite(edges[-1])
-            all_edges.append(astype(edges, float_types(values)[0], copy=False))
-        else:
-            edges = _edges(values, each, name)
-            all_edges.append(edges)
+        all_edges.append(astype(edges, float_types(values)[0], copy=False) if even else edges)
         if edges.size < 2:
             raise ValueError(f"{name}: bins: expected two edges or more, got {edges.size}")
         values, edges = _to_common_type(values, edges)
@@ -312,6 +301,15 @@ def _of_several(
             found = found / reshape(widths, (-1, *(1,) * (len(sizes) - 1 - d)))
         found = astype(found / volume, dtype, copy=False)
     return found.copy() if not density and finite is True else found, tuple(all_edges)
+
+
+def _bin_edges(values: Array, bins: Any, limits: Any, name: str) -> tuple[Array, bool]:
+    """The edges of bins, and whether these are a number of bins of equal width."""
+    if values.dtype.kind == "c":
+        raise TypeError(f"{name}: expected a real type, got {values.dtype}")
+    if is_int(bins) and not isinstance(bins, Array):
+        return _uniform_edges(values, int_of(bins, f"{name}: bins"), limits, name), True
+    return _edges(values, bins, name), False
 
 
 def _edges(values: Array, bins: Any, name: str, descending: bool = False) -> Array:
@@ -351,19 +349,19 @@ def _to_float64(x: Array) -> Array:
     return x if x.dtype.kind == "f" else astype(x, "float64")
 
 
-def _uniform_edges(values: Array, count: int, limits: tuple[float, float] | None) -> Array:
+def _uniform_edges(
+    values: Array, count: int, limits: tuple[float, float] | None, name: str
+) -> Array:
     if count < 1:
-        raise ValueError(f"histogram: bins: expected 1 or more, got {count}")
+        raise ValueError(f"{name}: bins: expected 1 or more, got {count}")
     dtype = values.dtype if values.dtype.kind == "f" else "float64"
     if limits is not None or values.size == 0:
         try:
             low, high = (0.0, 1.0) if limits is None else map(float, limits)
         except (TypeError, ValueError):
-            raise TypeError(f"histogram: range: expected two numbers, got {limits!r}") from None
+            raise TypeError(f"{name}: range: expected two numbers, got {limits!r}") from None
         if not (float("-inf") < low <= high < float("inf")):
-            raise ValueError(
-                f"histogram: range: expected two finite numbers, ascending, got {limits}"
-            )
+            raise ValueError(f"{name}: range: expected two finite numbers, ascending, got {limits}")
         if low == high:
             low, high = low - 0.5, high + 0.5
         return linspace(low, high, count + 1, dtype=dtype, device=values.device)
@@ -380,8 +378,10 @@ def histogram_bin_edges(
     a: Array, bins: Any = 10, range: tuple[float, float] | None = None
 ) -> Array:
     """The edges of :func:`cyrt.histogram`'s bins."""
-    check_devices("histogram_bin_edges", a=a, bins=bins)
-    return histogram(a, bins, range)[1]
+    name = "histogram_bin_edges"
+    values = ravel(check_array(a, f"{name}: a"))
+    edges, even = _bin_edges(values, bins, range, name)
+    return astype(edges, float_types(values)[0] if even else edges.dtype, copy=False)
 
 
 def digitize(x: Array, bins: Any, right: bool = False) -> Array:

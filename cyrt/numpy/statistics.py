@@ -98,6 +98,11 @@ def average(
 def _sort_axes(a: Array, axis: Any, name: str) -> tuple[Array, tuple[int, ...]]:
     """Sort the elements over axes along a new last axis, NaN last; also return the axes."""
     a = to_inexact(check_array(a, f"{name}: a"))
+    if a.dtype.kind == "c":
+        raise TypeError(
+            f"{name}: a: expected a real type, got {a.dtype}, whose numbers have no order; "
+            f"{name} of a.real and a.imag is that of their parts"
+        )
     axes = axes_of(axis, a.ndim)
     kept = tuple(size for d, size in enumerate(a.shape) if d not in axes)
     rows = moveaxis(a, axes, tuple(range(-len(axes), 0)))
@@ -266,6 +271,8 @@ def _quantile(
     n = ordered.shape[-1]
     if n == 0 and not but_nan:
         raise ValueError(f"{name}: of no elements there is none; the shape is {a.shape}")
+    if (q.dtype.kind == "c") if isinstance(q, Array) else np.iscomplexobj(q):
+        raise TypeError(f"{name}: q: expected real numbers from 0 to {whole}, got {q!r}")
     parts = as_array_like(ordered, q, f"{name}: q", "float64")
     for each in () if isinstance(q, Array) else np.asarray(q, np.float64).reshape(-1):
         if not 0 <= each <= whole:

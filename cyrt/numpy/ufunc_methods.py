@@ -1,4 +1,5 @@
-"""The methods of NumPy's binary functions: ``reduce``, ``accumulate``, ``outer`` and ``at``."""
+"""The methods of NumPy's binary functions: ``reduce``, ``reduceat``, ``accumulate``, ``outer`` and
+``at``."""
 
 from __future__ import annotations
 
@@ -6,17 +7,23 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from cyrt.builtin.rows.elementwise import BINARY
+from cyrt.dtypes import dtype as dtype_of
 from cyrt.ndarray import Array
 from cyrt.numpy.coercion import as_array_like, check_cast
 from cyrt.ops import functions as elementary
 from cyrt.ops import reduce as reductions
 from cyrt.ops.arguments import axis_of, check_array
 from cyrt.ops.copy import astype, copy
+from cyrt.ops.creation import asarray
+from cyrt.ops.gather import take
 from cyrt.ops.manipulation import stack
 from cyrt.ops.scan import cumprod, cumsum
 from cyrt.ops.scatter import combine_at
 from cyrt.ops.shapes import moveaxis, reshape
+from cyrt.ops.ternary import where
 
 
 def _reduce(
@@ -50,6 +57,79 @@ def _accumulate(function: Callable[..., Array], array: Array, axis: int = 0) -> 
         line[step:] = function(line[step:], line[:-step])
         step *= 2
     return result
+
+
+def _reduceat(
+    name: str,
+    function: Callable[..., Array],
+    array: Array,
+    indices: Any,
+    axis: int = 0,
+    dtype: Any = None,
+    out: Array | None = None,
+) -> Array:
+    """Reduce parts of an axis: ``array[indices[i]:indices[i + 1]]``, the last one to the end; the
+    one element ``array[indices[i]]`` where the next index is not greater.
+
+    Parts of 1, 2, 4 ... elements are combined from those of half as many, and each part of those.
+    An Array of indices is read on the host.
+    """
+    name = f"{name}.reduceat"
+    along = axis_of(axis, check_array(array, f"{name}: array").ndim)
+    size = array.shape[along]
+    at = indices.numpy() if isinstance(indices, Array) else np.asarray(indices)
+    if at.ndim != 1 or (at.dtype.kind not in "iu" and at.size):
+        raise TypeError(
+            f"{name}: indices: expected one dimension of integers, got {at.dtype} of shape "
+            f"{at.shape}"
+        )
+    at = at.astype(np.int64)
+    for each in at[(at < 0) | (at >= size)]:
+        raise IndexError(
+            f"{name}: indices: {each} is out of bounds for axis {along} of {size} elements"
+        )
+    if dtype is not None:
+        kind = dtype
+    elif name.startswith("logical"):
+        kind = "bool"
+    elif array.dtype.kind in "biu" and name.startswith(("add", "multiply")):
+        kind = "uint64" if array.dtype.kind == "u" else "int64"
+    else:
+        kind = array.dtype
+    result_type = dtype_of(kind)
+    # Sums of 16-bit floats are rounded once, at the end.
+    wide = "float32" if result_type in ("float16", "bfloat16") else result_type
+    parts = astype(moveaxis(array, along, 0), wide, copy=False)
+    lengths = np.maximum(np.append(at[1:], size) - at, 1)
+    begin, result, combined, step = at.copy(), parts[:0], np.zeros(len(at), bool), 1
+    if len(at):
+        result = take(parts, asarray(at, device=array.device), axis=0)
+    column = (-1,) + (1,) * (array.ndim - 1)
+    while (lengths >= step).any():
+        wanted = lengths & step != 0
+        if wanted.any():
+            # Others are not used, and are within the axis.
+            places = asarray(np.where(wanted, begin, 0), device=array.device)
+            part = take(parts, places, axis=0)
+            later = asarray((wanted & combined).reshape(column), device=array.device)
+            first = asarray((wanted & ~combined).reshape(column), device=array.device)
+            result = where(later, function(result, part), where(first, part, result))
+            combined |= wanted
+            begin[wanted] += step
+        if (lengths >= 2 * step).any():
+            parts = function(parts[:-step], parts[step:])
+        step *= 2
+    result = moveaxis(astype(result, result_type, copy=False), 0, along)
+    if out is None:
+        return result
+    if not isinstance(out, Array) or out.shape != result.shape:
+        raise ValueError(
+            f"{name}: out: expected an Array of shape {result.shape}, got "
+            f"{out.shape if isinstance(out, Array) else type(out).__name__}"
+        )
+    check_cast(result, out, f"{name}: out")
+    out[...] = result
+    return out
 
 
 def _accumulate_by_scan(
@@ -100,6 +180,7 @@ def attach() -> None:
         (elementary.logical_or, reductions.any),
     ):
         function.reduce = partial(_reduce, reduction)
+        function.reduceat = partial(_reduceat, function.__name__, function)
     for function, scan in ((elementary.add, cumsum), (elementary.multiply, cumprod)):
         function.accumulate = partial(_accumulate_by_scan, scan)
     for function in (elementary.maximum, elementary.minimum):

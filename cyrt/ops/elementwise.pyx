@@ -59,6 +59,12 @@ cdef int POW = op_code("pow")
 # The operations that are powers by some numbers, exactly rounded.
 cdef dict powers = {1: op_code("positive"), 2: op_code("square"), 0.5: op_code("sqrt"),
                     -1: op_code("reciprocal")}
+# The operations that compute bool in int8, as NumPy's do.
+cdef bint[MAX_OPS] bool_as_int8
+memset(bool_as_int8, 0, sizeof(bool_as_int8))
+for _name in ("floor_divide", "remainder", "pow", "bitwise_left_shift", "bitwise_right_shift"):
+    bool_as_int8[op_code(_name)] = True
+cdef int INT8 = _dtype("int8").code
 # The names of operands where they are not x1 and x2; those of gradients are g and x.
 cdef dict names_of = {
     "where": ("condition", "x1", "x2"), "swiglu": ("gate", "up"),
@@ -67,10 +73,12 @@ cdef dict names_of = {
 
 
 cdef inline int compute_type(int op, int code) except -1:
-    """The type that an operation computes in: float32 for integers without a kernel of their
-    own."""
+    """The type that an operation computes in: int8 for bool where NumPy does so, and float32 for
+    integers without a kernel of their own."""
     if outputs[op][code] >= 0:
         return code
+    if code == BOOL and bool_as_int8[op]:
+        return INT8
     if (kinds[code] == c"i" or kinds[code] == c"u" or kinds[code] == c"b") \
             and outputs[op][FLOAT32] >= 0:
         for i in range(NUM_DTYPES):

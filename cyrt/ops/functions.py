@@ -92,7 +92,8 @@ def _binary(name: str, summary: str, notes: str = "", *, standard: bool = True) 
 _AS_IT_IS = "An int out of range of the other's integer type is compared as it is."
 _NAN = "NaN if x1 or x2 is NaN."
 _TRUTH = "A number is true where it is not 0; NaN is true."
-_SHIFT = "A shift by the type's width or more, or by a negative number, {}, as NumPy's."
+_BOOL = "Bool is computed in int8, as by NumPy."
+_SHIFT = f"A shift by the type's width or more, or by a negative number, {{}}, as NumPy's. {_BOOL}"
 
 abs = _unary(
     "abs",
@@ -130,7 +131,9 @@ exp = _unary("exp", "Powers of e.")
 expm1 = _unary("expm1", "exp(x) - 1, accurate near 0.")
 floor = _unary("floor", "The greatest whole numbers that are not above x.")
 floor_divide = _binary(
-    "floor_divide", "Quotients, rounded towards minus infinity.", "An integer divided by 0 gives 0."
+    "floor_divide",
+    "Quotients, rounded towards minus infinity.",
+    f"An integer divided by 0 gives 0. {_BOOL}",
 )
 greater = _binary("greater", "Whether x1 > x2.", _AS_IT_IS)
 greater_equal = _binary("greater_equal", "Whether x1 >= x2.", _AS_IT_IS)
@@ -162,12 +165,12 @@ pow = _binary(
     "x1 to the power of x2.",
     "A float to the number 1, 2, 0.5 or -1 is x1, x1 * x1, sqrt(x1) or 1 / x1, as NumPy's: minus "
     "infinity to 0.5 is NaN. An integer to a negative power gives the reciprocal, rounded towards "
-    "0.",
+    f"0. {_BOOL}",
 )
 real = _unary("real", "Real parts; real numbers themselves.")
 reciprocal = _unary("reciprocal", "1 / x.")
 remainder = _binary(
-    "remainder", "What floor_divide leaves; has the sign of x2.", "An integer's by 0 is 0."
+    "remainder", "What floor_divide leaves; has the sign of x2.", f"An integer's by 0 is 0. {_BOOL}"
 )
 round = _unary("round", "The nearest whole numbers, halves to the even one.")
 sign = _unary("sign", "-1, 0 or 1; x / abs(x) of complex numbers.")

@@ -20,11 +20,11 @@ from cyrt.ndarray cimport (
 from cyrt.ops.arguments import axes_of, check_array, int_of, is_int, refuse_device
 from cyrt.ops.copy cimport assign_array, cast, check_device, check_out, write_out
 from cyrt.ops.elementwise cimport binary
-from cyrt.ops.promotion cimport FLOAT32, kinds, promote
+from cyrt.ops.promotion cimport BOOL, FLOAT32, kinds, promote
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state
 
-cdef int MULTIPLY = op_code("multiply")
+cdef int MULTIPLY = op_code("multiply"), NOT_EQUAL = op_code("not_equal")
 cdef int INT8 = dtype_code("int8"), INT32 = dtype_code("int32")
 
 # A product: out[..., i, j] = the sum of a[..., i, :] * b[..., :, j].
@@ -38,15 +38,20 @@ cdef struct Factors:
 
 
 cdef int joint_type(str name, object x1, object x2) except -1:
-    """Return the promoted type of both; TypeError if one is not an Array of numbers."""
+    """Return the promoted type of both; TypeError if one is not an Array."""
     cdef int a, b
     if not isinstance(x1, Array) or not isinstance(x2, Array):
         check_array(x1, f"{name}: x1")
         check_array(x2, f"{name}: x2")
     a, b = (<Array>x1).code, (<Array>x2).code
-    if kinds[a] == c"b" and kinds[b] == c"b":
-        raise TypeError(f"{name}: expected numeric types, got {DTYPES[a]} and {DTYPES[b]}")
     return a if a == b else promote(a, b)
+
+
+cdef Array truth_of(str name, Array counts, object out):
+    """Return a product of bool: whether a summand is true. The summands are counted in float32,
+    where a sum of ones is never 0."""
+    cdef Array found = binary(NOT_EQUAL, counts, 0, None)
+    return found if out is None else write_out(name, found, out)
 
 
 cdef int refuse_shapes(str name, Array a, Array b, str why) except -1:
@@ -147,9 +152,12 @@ cdef object matrix_product(object x1, object x2, object out, object dtype):
     cdef int d, batch, ndim, code = joint_type("matmul", x1, x2)
     if dtype is not None:
         code = summed_type("matmul", code, dtype)
-    a, b = <Array>x1, <Array>x2
     if out is not None:
         check_array(out, "matmul: out")
+    if code == BOOL:
+        product = matrix_product(cast(<Array>x1, FLOAT32), cast(<Array>x2, FLOAT32), None, None)
+        return truth_of("matmul", product, out)
+    a, b = <Array>x1, <Array>x2
     if a.ndim_ == 0 or b.ndim_ == 0:
         refuse_shapes("matmul", a, b, "a 0-d array is not a matrix; multiply it with *")
     cdef int matrix_a = a.ndim_ > 1, matrix_b = b.ndim_ > 1
@@ -209,14 +217,14 @@ def matmul(x1, x2, /, out=None, *, dtype=None):
     -------
     Array
         An array of shape (..., M, N) and of the type of :func:`cyrt.result_type`. Integers wrap;
-        16-bit floats are summed in float32.
+        16-bit floats are summed in float32; of bool, an element says whether a product is true.
 
     Raises
     ------
     ValueError
         The shapes do not multiply, or the arrays are on two devices; the message names them.
     TypeError
-        Both arrays are bool, the types do not promote, or an operand is a NumPy array.
+        The types do not promote, or an operand is a NumPy array.
 
     Examples
     --------
@@ -254,9 +262,11 @@ def addmm(c, a, b, /, alpha=1.0, beta=1.0):
         An operand is no Array, or the types do not promote.
     """
     cdef Array addend = check_array(c, "addmm: c")
-    cdef int code = promote(joint_type("addmm", a, b), addend.code)
+    cdef int joint = joint_type("addmm", a, b), code = promote(joint, addend.code)
     cdef Array product = None
     cdef int wide
+    if joint == BOOL:
+        raise TypeError("addmm: expected numeric types, got bool and bool")
     check_device(a, addend, "addmm", "a")
     check_device(b, addend, "addmm", "b")
     if isinstance(alpha, (int, float)) and isinstance(beta, (int, float)) and (
@@ -323,6 +333,9 @@ def vecdot(x1, x2, /, *, axis=-1):
     cdef Factors factors
     cdef Array a, b
     cdef int code = joint_type("vecdot", x1, x2), ndim
+    if code == BOOL:
+        return truth_of("vecdot", vecdot(cast(<Array>x1, FLOAT32), cast(<Array>x2, FLOAT32),
+                                         axis=axis), None)
     a, b = <Array>x1, <Array>x2
     axis = int_of(axis, "vecdot: axis")
     if not -min(a.ndim_, b.ndim_) <= axis < 0:
@@ -433,6 +446,9 @@ def tensordot(x1, x2, /, axes=2):
     """
     cdef Array a, b
     cdef int code = joint_type("tensordot", x1, x2)
+    if code == BOOL:
+        return truth_of("tensordot", tensordot(cast(<Array>x1, FLOAT32),
+                                               cast(<Array>x2, FLOAT32), axes), None)
     a, b = <Array>x1, <Array>x2
     if is_int(axes):
         count = int_of(axes, "tensordot: axes")
@@ -510,6 +526,8 @@ cdef object sum_axes(str name, object x1, object x2, int axis):
     a, b = <Array>x1, <Array>x2
     if a.ndim_ == 0 or b.ndim_ == 0:
         return binary(MULTIPLY, a, b, None)
+    if code == BOOL:
+        return truth_of(name, sum_axes(name, cast(a, FLOAT32), cast(b, FLOAT32), axis), None)
     axis = b.ndim_ + (axis if b.ndim_ > 1 else -1)
     if a.dims[a.ndim_ - 1] != b.dims[axis]:
         refuse_shapes(name, a, b, f"{a.dims[a.ndim_ - 1]} and {b.dims[axis]} elements are to be "

@@ -25,7 +25,8 @@ class Unary(Protocol):
 
 
 class Binary(Protocol):
-    """An elementwise function of two operands; some have outer, reduce, accumulate and at."""
+    """An elementwise function of two operands; some have outer, reduce, reduceat, accumulate
+    and at."""
 
     def __call__(
         self,

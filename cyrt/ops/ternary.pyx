@@ -15,8 +15,8 @@ from cyrt.ops.elementwise cimport (
     check_out_type, choose_where, record, refuse_argument, refuse_operand, side_of, unary,
 )
 from cyrt.ops.promotion cimport (
-    FLOAT32, code_of_number, is_number, kinds, outputs, promote, promote_number, python_number,
-    refuse_type,
+    BOOL, FLOAT32, code_of_number, is_number, kinds, outputs, promote, promote_number,
+    python_number, refuse_type,
 )
 from cyrt.ops.search import nonzero
 
@@ -124,7 +124,7 @@ def clip(x, /, min=None, max=None, out=None, *, a_min=None, a_max=None):
     Parameters
     ----------
     x : Array or number
-        An array of a real type. The result for numbers alone is a NumPy number.
+        An array of bool or a real type. The result for numbers alone is a NumPy number.
     min, max : Array, number or sequence of numbers, optional
         The bounds; an int below or above all of x's integer type is no bound, and an Array's
         integers beyond that type are clipped to its range. Default: no bound.
@@ -136,8 +136,8 @@ def clip(x, /, min=None, max=None, out=None, *, a_min=None, a_max=None):
     Returns
     -------
     Array
-        An array of the broadcast shape and of x's type; for integers with a real bound, of the type
-        that both promote to.
+        An array of the broadcast shape and of x's type; for integers with a real bound, and for
+        bool, of the type that all promote to.
 
     Examples
     --------
@@ -166,7 +166,17 @@ def clip(x, /, min=None, max=None, out=None, *, a_min=None, a_max=None):
     min = None if min is None else convert_choice("clip", min, array, array)
     max = None if max is None else convert_choice("clip", max, array, array)
     code = array.code
-    if outputs[CLIP][code] < 0:
+    if code == BOOL:        # the type that all promote to
+        for each in (min, max):
+            if isinstance(each, Array):
+                code = promote(code, (<Array>each).code)
+            elif each is not None:
+                code = promote_number(code, python_number(each))
+    if code == BOOL and (min is not None or max is not None):
+        if min is not None and max is not None:
+            operands[0], operands[1] = <PyObject*>x, <PyObject*>min
+            x, min = record(MAXIMUM, code, 2, operands, None), None
+    elif outputs[CLIP][code] < 0:
         refuse_type(CLIP, code)
     min = None if is_beyond(code, min) < 0 else min
     max = None if is_beyond(code, max) > 0 else max

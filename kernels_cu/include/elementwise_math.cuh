@@ -79,7 +79,7 @@ template <class T> __device__ inline if_real<T> selu_slope(T a) {
     return T(SELU_SCALE) * elu_slope(a, T(SELU_ALPHA));
 }
 template <class T> __device__ inline if_real<T> hardswish(T a) {
-    return a <= T(-3) ? T(0) : a >= T(3) ? a : a * (a + T(3)) / T(6);
+    return a <= T(-3) ? T(-0.0) : a >= T(3) ? a : a * (a + T(3)) / T(6);
 }
 template <class T> __device__ inline if_real<T> hardswish_slope(T a) {
     return a <= T(-3) ? T(0) : a >= T(3) ? T(1) : a / T(3) + T(0.5);

@@ -284,3 +284,11 @@ def test_names():
 def test_bad_input(call, error, message):
     with pytest.raises(error, match=message):
         call(cyrt.ones(3, dtype=cyrt.float32))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_hardswish_has_the_sign_of_zero_as_in_pytorch(dtype):
+    x = cyrt.asarray([-4, -3, -np.inf, -0.0, 0.0], dtype=dtype)
+    found = nn.hardswish(x)
+    assert found.tolist() == [0] * 5
+    assert cyrt.signbit(found).tolist() == [True] * 4 + [False]

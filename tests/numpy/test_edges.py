@@ -141,6 +141,44 @@ def test_histogram_names_a_range_of_no_two_numbers():
             cyrt.histogram(cyrt.ones(3), 2, each)
 
 
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("histogram", lambda x, **options: cyrt.histogram(x, **options)),
+        ("histogram2d", lambda x, **options: cyrt.histogram2d(x, x, **options)),
+        ("histogramdd", lambda x, **options: cyrt.histogramdd([x], **options)),
+        ("histogram_bin_edges", lambda x, **options: cyrt.histogram_bin_edges(x, **options)),
+    ],
+)
+def test_histograms_name_themselves(name, call):
+    limits = (2, 1) if name in ("histogram", "histogram_bin_edges") else [(2, 1)] * 2
+    limits = limits[:1] if name == "histogramdd" else limits
+    x = cyrt.ones(3)
+    for options, message in (
+        ({"bins": 0}, "bins: expected 1 or more, got 0"),
+        ({"range": limits}, "range: expected two finite numbers, ascending"),
+        ({"bins": "auto"}, "bins: "),
+    ):
+        with pytest.raises((TypeError, ValueError), match=f"^{name}: {message}"):
+            call(x, **options)
+    with pytest.raises(TypeError, match=f"^{name}: expected a real type, got complex64"):
+        call(cyrt.ones(3, dtype="complex64"))
+
+
+@pytest.mark.parametrize(
+    "name", ["quantile", "percentile", "nanquantile", "nanpercentile", "median", "nanmedian"]
+)
+def test_quantiles_of_complex_numbers(name):
+    function = getattr(cyrt, name)
+    q = () if "median" in name else (0.5,)
+    with pytest.raises(TypeError, match=f"^{name}: a: expected a real type, got complex64"):
+        function(cyrt.ones(3, dtype="complex64"), *q)
+    if q:
+        for each in (0.5j, cyrt.ones(1, dtype="complex64")):
+            with pytest.raises(TypeError, match=f"^{name}: q: expected real numbers from 0 to 1"):
+                function(cyrt.ones(3), each)
+
+
 @pytest.mark.parametrize("edges", [[0, 1, np.inf], [-np.inf, 1, 2], [-np.inf, np.inf]], ids=str)
 def test_histogram_to_infinity(edges):
     host = np.array([0.5, 2, 1, -7], np.float32)

@@ -208,9 +208,8 @@ def test_bool_arithmetic():
     assert (~x).tolist() == [True, True, False, False]
     assert functions.maximum(x, y).tolist() == [False, True, True, True]
     assert (x + 1).dtype == cyrt.int64
-    for refused in (operator.sub, operator.floordiv, operator.mod, operator.pow):
-        with pytest.raises(TypeError, match="not for bool; it takes"):
-            refused(x, y)
+    with pytest.raises(TypeError, match="subtract: not for bool; it takes"):
+        x - y
     with pytest.raises(TypeError, match="negative: not for bool"):
         _ = -x
 
