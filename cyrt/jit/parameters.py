@@ -290,6 +290,10 @@ class Signature:
             ).completed(compiled.extents)
         return self.completed(compiled.extents)
 
+    def without_last(self, count: int) -> Signature:
+        """Return this signature without its last `count` parameters."""
+        return Signature(self.name, self.parameters[: len(self.parameters) - count])
+
     def with_names(self, names: Sequence[str]) -> Signature:
         """Return this signature with parameter names filled in, if there is one for each."""
         if len(names) != len(self.parameters):

@@ -24,6 +24,16 @@ cdef inline bint fits(const Geometry* geometry, LoadedFunction function) noexcep
             and <long long>geometry.block[0] * geometry.block[1] * geometry.block[2]
             <= function.max_threads)
 
+cdef inline bint meets(const Geometry* geometry, LoadedFunction function) noexcept:
+    """True if the block and the grid are what the kernel was compiled for."""
+    cdef int i
+    for i in range(3):
+        if function.block[0] and geometry.block[i] != function.block[i] \
+                or function.cluster[i] > 1 and not function.counts_clusters \
+                and geometry.grid[i] % function.cluster[i]:
+            return False
+    return True
+
 # n as an int that is not negative.
 cdef object element_count(str name, n)
 # (grid, block) with one thread per element; ValueError if n exceeds what a grid allows.

@@ -15,6 +15,8 @@ cdef class Kernel:
     cdef list loaded                    # per device: LoadedFunction or None
     cdef Param* params
     cdef int num_params
+    cdef int num_hidden                 # further parameters, behind these, all bytes of which are 0
+    cdef bint cooperative               # every launch is cooperative
     cdef unsigned int param_bytes       # with the ranges
     # The offset of the ranges of memory behind the parameters, and their number: 0 on a GPU, whose
     # launches have none.
@@ -39,6 +41,12 @@ cdef class Launch:
     cdef Vectorcall vectorcall
     cdef Kernel kernel
     cdef Geometry geometry
+
+# Put the kernel on the current stream. `declared`: what `declared_memory` returns.
+cdef int launch(Kernel kernel, const Geometry* geometry, PyObject** args,
+                Py_ssize_t count) except -1
+cdef int launch_any(Kernel kernel, const Geometry* geometry, PyObject** args, Py_ssize_t count,
+                    list declared) except -1
 
 # Memory on the heap for the packed parameters and the uses.
 cdef struct Arguments:

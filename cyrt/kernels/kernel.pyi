@@ -3,6 +3,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn, SupportsIndex, final
 
 from cyrt.kernels.module import Module
+from cyrt.kernels.triton import TritonKernel
 
 _Memory = list[Any] | tuple[Any, ...]
 _Size = SupportsIndex | tuple[SupportsIndex, ...]
@@ -29,7 +30,17 @@ class Kernel:
         strided: bool = False,
     ) -> None: ...
     @staticmethod
-    def _of(module: Module, name: str) -> Kernel: ...
+    def _of(module: Module, name: str, hidden: int = 0, cooperative: bool = False) -> Kernel: ...
+    @staticmethod
+    def from_triton(
+        function: Any,
+        *,
+        signature: Mapping[str, str] | str | None = None,
+        constants: Mapping[str, Any] | None = None,
+        num_warps: int = 4,
+        num_stages: int = 3,
+        num_ctas: int = 1,
+    ) -> TritonKernel: ...
     @property
     def signature(self) -> str: ...
     def __getitem__(

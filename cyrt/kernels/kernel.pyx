@@ -13,7 +13,7 @@ from cyrt import settings
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport MAX_DEVICES, cu
 from cyrt.graph.recorder cimport encoder_of, record_kernel
-from cyrt.graph.recording cimport Use
+from cyrt.graph.recording cimport COOPERATIVE, Use
 from cyrt.graph.replay_call cimport LAUNCH, replay_call
 from cyrt.jit.signature import elements
 from cyrt.kernels import tuning
@@ -22,8 +22,8 @@ from cyrt.kernels.arguments cimport (
     use_declared, written_memory, wrong_device,
 )
 from cyrt.kernels.geometry cimport (
-    check_required, cover_grid, dimension, dynamic_smem, element_count, fits, refuse_geometry,
-    spread, triple,
+    check_cooperative, check_required, cover_grid, dimension, dynamic_smem, element_count, fits,
+    meets, refuse_geometry, spread, triple,
 )
 from cyrt.kernels.packing cimport POINTER, WORD64, Param, code_of, pack_number, pack_value
 from cyrt.kernels.vectorcall cimport (
@@ -85,7 +85,7 @@ cdef class Launch:
         """
         if self.kernel is None:
             raise RuntimeError("the Launch was not made by kernel[grid, block]")
-        launch_any(self, PySequence_Fast_ITEMS(args), len(args),
+        launch_any(self.kernel, &self.geometry, PySequence_Fast_ITEMS(args), len(args),
                    declared_memory(self.kernel.name, reads, writes))
 
     def __repr__(self):
@@ -99,7 +99,7 @@ cdef object call(object self, PyObject** args, size_t count, PyObject* keywords)
     """The vectorcall function of a Launch."""
     cdef Py_ssize_t i, positional = PyVectorcall_NARGS(count)
     if keywords == NULL:
-        launch(<Launch>self, args, positional)
+        launch((<Launch>self).kernel, &(<Launch>self).geometry, args, positional)
         return None
     values = [<object>args[i] for i in range(positional)]
     named = {name: <object>args[positional + i] for i, name in enumerate(<tuple>keywords)}
@@ -207,10 +207,53 @@ cdef class Kernel:
         PyMem_Free(self.params)
 
     @staticmethod
-    def _of(module, str name):
+    def _of(module, str name, int hidden=0, bint cooperative=False):
         cdef Kernel self = Kernel.__new__(Kernel)
+        self.num_hidden, self.cooperative = hidden, cooperative
         adopt(self, module, name)
         return self
+
+    @staticmethod
+    def from_triton(function, *, signature=None, constants=None, num_warps=4, num_stages=3,
+                    num_ctas=1):
+        """A kernel of Triton, launched as ``kernel[grid](*args)``.
+
+        Parameters
+        ----------
+        function
+            A function with ``@triton.jit``, which Triton compiles at its first launch, once for
+            each specialisation: which integers are 1, which integers and addresses are multiples
+            of 16. Or a kernel that Triton has compiled (what ``triton.compile``, ``warmup`` and
+            a launch return), which is used as it is: its arguments have to be what it was
+            specialised for.
+        signature : mapping or str
+            Triton's types of the arguments of launches, by the parameters' names or in their
+            order: ``{"x": "*fp32", "n": "i32"}`` or ``"*fp32, i32"``. ``"*kfp32"`` or
+            ``"const *fp32"`` is a pointer that is only read; any other one is read and written.
+            Compiled kernels carry it.
+        constants : mapping, optional
+            The values of all other parameters (``tl.constexpr``) that have no default, by name.
+        num_warps, num_stages, num_ctas : int
+            Triton's options. Compiled kernels carry them.
+
+        Returns
+        -------
+        cyrt.kernels.triton.TritonKernel
+
+        Raises
+        ------
+        TypeError
+            `function` is neither; autotuned functions are not taken, but their ``fn`` is. Or the
+            signature has a type that cyrt does not pass, such as a tensor descriptor.
+        ValueError
+            The signature and constants are not those of the function. The compiled kernel needs
+            scratch memory, or was compiled for another architecture.
+        """
+        from cyrt.kernels.triton import TritonKernel
+        from cyrt.kernels.triton_code import source
+
+        return TritonKernel(source(function, signature, constants, num_warps, num_stages,
+                                   num_ctas))
 
     @property
     def signature(self):
@@ -310,13 +353,15 @@ cdef class Kernel:
         TypeError, ValueError
             The errors of a launch, or more elements than one grid has threads for.
         """
+        cdef Launch bound
         grid, block = self.suggest(n, smem)
         if grid:
+            bound = self[grid, block, smem]
             declared = declared_memory(self.name, reads, writes)
             if declared is None:
-                launch(self[grid, block, smem], PySequence_Fast_ITEMS(args), len(args))
+                launch(self, &bound.geometry, PySequence_Fast_ITEMS(args), len(args))
             else:
-                launch_any(self[grid, block, smem], PySequence_Fast_ITEMS(args), len(args),
+                launch_any(self, &bound.geometry, PySequence_Fast_ITEMS(args), len(args),
                            declared)
 
     def tune(self, n, args, blocks=(32, 64, 128, 256, 512, 1024), *, smem=0, reads=None,
@@ -415,9 +460,9 @@ cdef int adopt(Kernel self, module, str name) except -1:
     self.blocks, self.resident = {}, {}
     function = self.load(ordinal)
     signature = module._signature(name, function)
-    self.signature_ = signature
-    self.num_params = len(signature.parameters)
-    self.params = <Param*>PyMem_Malloc(max(1, self.num_params) * sizeof(Param))
+    self.num_params = len(signature.parameters) - self.num_hidden
+    self.signature_ = signature.without_last(self.num_hidden)
+    self.params = <Param*>PyMem_Malloc(max(1, len(signature.parameters)) * sizeof(Param))
     if self.params == NULL:
         raise MemoryError()
     for parameter, offset in zip(signature.parameters, signature.offsets):
@@ -439,8 +484,9 @@ cdef int adopt(Kernel self, module, str name) except -1:
         self.unlimited = self.opaque or module._may_hold_pointers() or any(
             [each.holds_pointers for each in signature.parameters])
     lay_out(self, function)
-    self.num_usual = -1 if self.opaque or self.unlimited or function.module.globals != NULL \
-        or self.num_params >= STACK_PARAMS or self.param_bytes > STACK_BYTES else self.num_params
+    self.num_usual = -1 if self.opaque or self.unlimited or self.cooperative \
+        or function.module.globals != NULL or self.num_params >= STACK_PARAMS \
+        or self.param_bytes > STACK_BYTES else self.num_params
     return 0
 
 
@@ -455,7 +501,8 @@ cdef int lay_out(Kernel self, LoadedFunction function) except -1:
     """Store the offset and size of each parameter, and of the ranges, which the driver takes as one
     more parameter."""
     cdef list extents = [
-        (self.params[i].offset, self.params[i].size) for i in range(self.num_params)]
+        (self.params[i].offset, self.params[i].size)
+        for i in range(self.num_params + self.num_hidden)]
     cdef bytes text
     cdef CUresult result
     cdef int entered
@@ -521,44 +568,48 @@ cdef inline bint pack_usual(Kernel kernel, int ordinal, PyObject** args, char* b
     return True
 
 
-cdef int launch(Launch self, PyObject** args, Py_ssize_t count) except -1:
+cdef int launch(Kernel kernel, const Geometry* geometry, PyObject** args,
+                Py_ssize_t count) except -1:
     cdef StreamState* stream = current_state(current_ordinal())
-    cdef Kernel kernel = self.kernel
     cdef LoadedFunction function = loaded_on(kernel, stream.ordinal)
     cdef char[STACK_BYTES] blob
     cdef Use[STACK_PARAMS] uses
     cdef int num_uses
-    if count != kernel.num_usual or not fits(&self.geometry, function) or function.restricted \
-            or <long>self.geometry.smem > function.dynamic_smem \
+    if count != kernel.num_usual or not fits(geometry, function) \
+            or function.restricted and not meets(geometry, function) \
+            or <long>geometry.smem > function.dynamic_smem \
             or not pack_usual(kernel, stream.ordinal, args, blob, uses, &num_uses):
-        return launch_any(self, args, count, None)
+        return launch_any(kernel, geometry, args, count, None)
     if kernel.num_ranges:
         add_ranges(kernel, blob, uses, num_uses)
     if replay_call(stream, LAUNCH, <PyObject*>function, uses, num_uses, blob,
-                   function.layout.nbytes, &self.geometry):
+                   function.layout.nbytes, geometry):
         return 0
-    return record_kernel(encoder_of(stream), function, &self.geometry, blob, uses, num_uses, None,
+    return record_kernel(encoder_of(stream), function, geometry, blob, uses, num_uses, None,
                          False, 0, NULL, NULL)
 
 
-cdef int launch_any(Launch self, PyObject** args, Py_ssize_t count, list declared) except -1:
+cdef int launch_any(Kernel kernel, const Geometry* geometry, PyObject** args, Py_ssize_t count,
+                    list declared) except -1:
     cdef StreamState* stream = current_state(current_ordinal())
-    cdef Kernel kernel = self.kernel
     cdef LoadedFunction function = loaded_on(kernel, stream.ordinal)
     cdef Arguments packed
     cdef list foreign
     allocate_arguments(kernel, count, len(declared or ()), &packed)
     try:
-        check_launch(kernel, function, &self.geometry)
+        check_launch(kernel, function, geometry)
+        if kernel.cooperative:
+            check_cooperative(kernel.name, function, geometry, kernel.resident)
         foreign = pack(kernel, function, stream.ordinal, args, &packed)
         if declared is not None:
             foreign, packed.num_uses = use_declared(kernel.name, declared, stream.ordinal, foreign,
                                                     packed.uses, packed.num_uses)
         if kernel.num_ranges:
             allow_declared(kernel, &packed, declared)
-        return record_kernel(encoder_of(stream), function, &self.geometry, packed.blob,
+        return record_kernel(encoder_of(stream), function, geometry, packed.blob,
                              packed.uses, packed.num_uses, foreign,
-                             kernel.opaque and declared is None, 0, NULL, NULL)
+                             kernel.opaque and declared is None,
+                             COOPERATIVE if kernel.cooperative else 0, NULL, NULL)
     finally:
         PyMem_Free(packed.heap)
 

@@ -30,8 +30,9 @@ _PTX_COMMENT = re.compile(rb"//[^\n]*|/\*.*?\*/", re.DOTALL)
 # Tuning Directives" and "Cluster Dimension Directives").
 _PTX_ENTRY = re.compile(rb"\.entry\s+([A-Za-z_$%][\w$]*)\s*(?:\([^)]*\))?([^{;]*)")
 _PTX_REQUIRED = re.compile(rb"\.reqntid\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?")
-# Symbols that the compiler adds and no kernel writes: printf's texts, tables of libdevice.
-_OWN = re.compile(r"\$str|__cudart_|__const_\$|\.nv\.")
+# Symbols that the compiler adds and no kernel writes: printf's texts, tables of libdevice, and what
+# Numba looks up on the host.
+_OWN = re.compile(r"\$str|__cudart_|__const_\$|\.nv\.|_ZN08NumbaEnv")
 
 # Structures of ELF64 (Tool Interface Standard, "Executable and Linking Format"): header (ABI
 # version, machine, offset of the section headers, flags, size and number of section headers, index
