@@ -8,6 +8,8 @@ from __future__ import annotations
 import atexit as _atexit
 from math import e, inf, nan, pi
 
+from cyrt import gil as _gil  # noqa: F401
+
 try:
     from cyrt import methods as _methods  # noqa: F401
 except ModuleNotFoundError as _error:

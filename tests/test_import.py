@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import textwrap
 from pathlib import Path
 
 import processes
@@ -37,3 +38,28 @@ def test_a_package_that_lacks_a_module_names_the_module(tmp_path):
     )
     done = run_in(tmp_path, "-c", "import cyrt")
     assert done.stderr.splitlines()[-1].startswith("ModuleNotFoundError: No module named 'cyrt.")
+
+
+@pytest.mark.parametrize("enables", [True, False])
+def test_a_python_without_the_gil_is_told_that_cyrt_needs_it(enables):
+    """The interpreter's own function is replaced: it says what a free-threaded one would."""
+    program = f"""
+        import sys, warnings
+        sys._is_gil_enabled = lambda: {enables} and "cyrt.driver.table" in sys.modules
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                import cyrt
+            except ImportError as error:
+                print("refused:", error)
+        print([(str(each.message), each.filename) for each in caught])
+    """
+    done = processes.run([sys.executable, "-P", "-c", textwrap.dedent(program)])
+    assert done.returncode == 0, done.stderr
+    if enables:
+        assert "cyrt needs the GIL, so its import has enabled" in done.stdout
+        assert done.stdout.count("RuntimeWarning") == 0
+        assert done.stdout.count("'<string>'") == 1
+    else:
+        assert done.stdout.startswith("refused: cyrt needs the GIL, which PYTHON_GIL=0 or -X gil=0")
+        assert done.stdout.endswith("[]\n")

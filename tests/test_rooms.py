@@ -19,6 +19,7 @@ FLOORS = {
     "version": 0,
     "driver": 1,
     "runtime": 2,
+    "gil": 2,
     "libs": 3,
     "jit": 4,
     "graph": 4,

@@ -5,11 +5,17 @@
 #   object costs no more than if its class had no garbage collection.
 # - Such a class is no heap type: its instances hold no reference to it.
 # - Python subclasses use Python's allocator, and the collector tracks their instances.
+# - Where Python is built without the GIL, an object's header has fields that only Python knows, and
+#   the collector finds objects by their memory: all of them come from Python's allocator there.
 
 from cpython.object cimport PyObject, PyTypeObject
 
 cdef extern from *:
     """
+    #ifdef Py_GIL_DISABLED
+    #define cyrt_allocate(type) PyObject_GC_New(PyObject, type)
+    #define cyrt_free_untracked PyObject_GC_Del
+    #else
     #define CYRT_SIZES 32               /* objects of fewer words are kept */
     #define CYRT_PLACES 256             /* the most objects that are kept of a size */
     /* The first word after the header of a free object points to the next free object. */
@@ -27,12 +33,6 @@ cdef extern from *:
         return self;
     }
 
-    static PyObject* cyrt_new_untracked(PyTypeObject* type, Py_ssize_t items) {
-        PyObject* self = cyrt_allocate(type);
-        if (self != NULL) memset(self + 1, 0, type->tp_basicsize - sizeof(PyObject));
-        return self;
-    }
-
     static void cyrt_free_untracked(void* object) {
         PyObject* self = object;
         size_t words = Py_TYPE(self)->tp_basicsize / sizeof(void*);
@@ -43,6 +43,13 @@ cdef extern from *:
         } else {
             PyObject_GC_Del(self);
         }
+    }
+    #endif
+
+    static PyObject* cyrt_new_untracked(PyTypeObject* type, Py_ssize_t items) {
+        PyObject* self = cyrt_allocate(type);
+        if (self != NULL) memset(self + 1, 0, type->tp_basicsize - sizeof(PyObject));
+        return self;
     }
 
     /* Return whether a weak reference refers to an object of a class that supports them. */
