@@ -26,6 +26,7 @@ from cyrt.graph cimport (
 from cyrt.graph.completion cimport Mark
 from cyrt.graph.executable cimport Outcome
 from cyrt.graph.policy cimport FOLLOWING, Policy
+from cyrt.graph.ranges cimport forget_ranges
 from cyrt.graph.recording cimport Recording
 from cyrt.runtime cimport poison as poisons
 from cyrt.runtime.event cimport Event
@@ -453,7 +454,7 @@ cdef int abandon(Recorder self) except -1:
     state.recording_epoch = new_epoch()
     state.pending = state.outside = False
     self.bytes = 0
-    self.ranges.count = 0
+    forget_ranges(&self.ranges)
     policies.plan_batch(&self.policy)
     begin_batch(self)
     return_held_blocks(state)
@@ -635,7 +636,7 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
     state.recording_epoch = new_epoch()
     state.pending = state.outside = False
     self.bytes = 0
-    self.ranges.count = 0
+    forget_ranges(&self.ranges)
     # Do this before the launch releases the GIL: memory freed later belongs to the next recording.
     return_held_blocks(state)
     policies.advance(&self.policy, recording)

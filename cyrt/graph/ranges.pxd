@@ -14,6 +14,11 @@ cdef struct Range:
 cdef struct Ranges:
     Range* items
     int count, room
+    bint joined                 # ranges were joined: a block may have another one's range
+
+# Forget all ranges: a recording begins.
+cdef inline void forget_ranges(Ranges* ranges) noexcept:
+    ranges.count, ranges.joined = 0, False
 
 # Return the block that stores the hazards of the given block's memory. Set `joined` if the memory
 # overlaps ranges that were separate until now: the operation must then wait for all others.

@@ -25,7 +25,7 @@ cdef Block* resolve(Ranges* ranges, Block* block, bint* joined) except NULL:
     for i in range(ranges.count):
         item = &ranges.items[i]
         if item.start < end and start < item.end:
-            joined[0] = True
+            joined[0] = ranges.joined = True
             start, end = min(start, item.start), max(end, item.end)
             if item.generation == item.block.generation:
                 found = item.block

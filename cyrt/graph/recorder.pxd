@@ -21,7 +21,7 @@
 
 from cyrt.driver.cuda cimport CUdeviceptr
 from cyrt.graph.commit cimport Recorder
-from cyrt.graph.recording cimport EarlyLoad, Geometry, Operation, Use
+from cyrt.graph.recording cimport EarlyLoad, Geometry, Operation, Tensors, Use
 from cyrt.runtime.module cimport LoadedFunction
 from cyrt.runtime.state cimport Access, Block, StreamState
 
@@ -31,11 +31,21 @@ cdef Recorder encoder_of(StreamState* state)
 # may use memory that `uses` does not contain, and waits for all earlier work.
 cdef int record(Recorder self, const Operation* operation, Use* uses, int num_uses,
                 list foreign, bint opaque) except -1
-# `key`: see replay_call; LAUNCH becomes 0 if the kernel cannot be replayed by it.
+# `key`: see replay_call; LAUNCH becomes 0 if the kernel cannot be replayed by it. `tensors`: what
+# the recording refers to, besides `foreign`; NULL: nothing.
 cdef int record_kernel(Recorder self, LoadedFunction function, const Geometry* geometry,
                        const char* params, Use* uses, int num_uses, list foreign, bint opaque,
                        unsigned int flags, const unsigned int* cluster,
-                       const EarlyLoad* early, unsigned long long key=*) except -1
+                       const EarlyLoad* early, unsigned long long key=*,
+                       const Tensors* tensors=*) except -1
+# Return whether a kernel that uses other libraries' memory is launched at once, without a recording
+# of the stream: nothing groups, lists, times or defers the caller's operations.
+cdef bint launches_at_once(Recorder self) noexcept
+# Launch a kernel on another library's current stream. Its memory is that of that library, which
+# has put all of its work there, and memory of cyrt that no other library uses.
+cdef int launch_on_producer(StreamState* producer, LoadedFunction function,
+                            const Geometry* geometry, const char* params, Use* uses,
+                            int num_uses) except -1
 # Launch the batch if it ends behind the operation, which consists of several kernels.
 cdef int commit_if_complete(Recorder self, list foreign) except -1
 cdef int attach(Recorder self, StreamState* state, graphs) except -1

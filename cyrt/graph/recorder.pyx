@@ -27,14 +27,15 @@ from cyrt.graph.early cimport allow_early_load, may_load_early
 from cyrt.graph.loss cimport inherit
 from cyrt.graph.plan_cache cimport drop_unreachable
 from cyrt.graph.ranges cimport resolve
-from cyrt.graph.recording cimport COPY, EMPTY, KERNEL, TEMPLATE, Recording
+from cyrt.graph.recording cimport COPY, EMPTY, KERNEL, TEMPLATE, Recording, Tensors
 from cyrt.graph.replay_call cimport LAUNCH, admit_calls, is_quiet, replay_call
 from cyrt.graph.scope cimport Scope, innermost
 from cyrt.runtime.device cimport (
     contexts, current_ordinal, enter_quietly, leave_quietly, verify,
 )
 from cyrt.runtime.order cimport (
-    end_direct, has_exported_memory, order_behind, order_undeclared, refuse_freed, use,
+    end_direct, flush_outside, has_exported_memory, order_behind, order_outside, order_undeclared,
+    refuse_freed, use,
 )
 from cyrt.runtime.outside cimport is_outside
 from cyrt.runtime.pacing cimport pace_turn, wait_for_room
@@ -170,7 +171,8 @@ cdef void detach(Recorder self) noexcept:
 cdef int join_group(Recorder self) except -1:
     """Append an empty node that waits for the group; all later operations wait for that node."""
     cdef Recording* recording = self.recording
-    cdef Operation join = Operation(EMPTY, 0, NULL, NULL, 0, NULL, NULL, NULL, 0, NULL, NULL, 0)
+    cdef Operation join = Operation(EMPTY, 0, NULL, NULL, 0, NULL, NULL, NULL, 0, NULL, NULL, 0,
+                                      NULL)
     if recording.num_nodes > recording.group:
         recordings.reserve(recording, 0, 0)
         recordings.add_barrier(recording)
@@ -258,12 +260,15 @@ cdef int add_foreign(Recorder self, list foreign, Use* uses, int num_uses) excep
     cdef int i
     self.state.outside = True
     if self.foreign is None:
-        self.foreign = foreign
-    else:
+        self.foreign = foreign[:]
+    elif len(foreign) > 1 or foreign[0] is not self.foreign[-1]:
         self.foreign.extend(foreign)
     for i in range(num_uses):
         block = uses[i].block
-        if is_outside(block) and block.address == 0:
+        if block.hazard.epoch == self.state.recording_epoch and block.kind == FOREIGN_MEMORY \
+                and not self.ranges.joined:
+            pass                # it stores the hazards of its range already
+        elif is_outside(block) and block.address == 0:
             self.joined = True
         elif is_outside(block):
             uses[i].block = resolve(&self.ranges, block, &self.joined)
@@ -405,6 +410,8 @@ cdef int add_node(Recorder self, const Operation* operation, Use* uses, int num_
         stored[i] = uses[i]
     if foreign is not None:
         add_foreign(self, foreign, uses, num_uses)
+        if operation.tensors != NULL:
+            recordings.keep_tensors(recording, operation.tensors)
     if state.grouping:
         choose_group(self, opaque or self.joined)
     edges = hazards.prepare(uses, num_uses, state, &self.bytes)
@@ -518,10 +525,12 @@ cdef int record(Recorder self, const Operation* operation, Use* uses, int num_us
 
 
 cdef int launch_directly(Recorder self, LoadedFunction function, const Geometry* geometry,
-                         const char* params, Use* uses, int num_uses, bint opaque) except -1:
-    """Launch a kernel directly on the stream, without a graph."""
+                         const char* params, Use* uses, int num_uses, bint opaque,
+                         bint outside=False) except -1:
+    """Launch a kernel directly on the stream, without a graph. `outside`: it uses memory of the
+    library that the stream belongs to."""
     cdef StreamState* state = self.state
-    cdef CUresult result
+    cdef CUresult result = CUDA_SUCCESS
     cdef bint continued = is_continued(self)
     cdef int i, entered
     for i in range(num_uses):
@@ -540,6 +549,8 @@ cdef int launch_directly(Recorder self, LoadedFunction function, const Geometry*
             commit(state, b"a kernel comes that is launched without a graph")
         elif not continued and wait_for_room(state) == 0:
             continue
+        elif outside and flush_outside(state, state.ordinal) == 0:
+            continue
         elif try_submission(state):
             break
         else:
@@ -550,7 +561,10 @@ cdef int launch_directly(Recorder self, LoadedFunction function, const Geometry*
     if continued:       # it has waited for no room
         pace_turn(state)
     entered = -1 if state.owned else enter_quietly(state.ordinal, state.epoch)
-    result = directly.launch_kernel_directly(state, function, geometry, params)
+    if outside:
+        result = order_outside(state, state.ordinal)
+    if result == CUDA_SUCCESS:
+        result = directly.launch_kernel_directly(state, function, geometry, params)
     if poisoned and result == CUDA_SUCCESS:
         mark_overwritten(uses, num_uses)
     end_direct(state)
@@ -559,10 +573,23 @@ cdef int launch_directly(Recorder self, LoadedFunction function, const Geometry*
     return check(result, b"cuLaunchKernel", state.ordinal)
 
 
+cdef bint launches_at_once(Recorder self) noexcept:
+    return not (is_deferred(self) or self.state.grouping or self.state.explained or self.blocking
+                or tracing or self.listed is not None or is_continued(self) or self.state.capturing)
+
+
+cdef int launch_on_producer(StreamState* producer, LoadedFunction function,
+                            const Geometry* geometry, const char* params, Use* uses,
+                            int num_uses) except -1:
+    return launch_directly(encoder_of(producer), function, geometry, params, uses, num_uses, False,
+                           True)
+
+
 cdef int record_kernel(Recorder self, LoadedFunction function, const Geometry* geometry,
                        const char* params, Use* uses, int num_uses, list foreign, bint opaque,
                        unsigned int flags, const unsigned int* cluster,
-                       const EarlyLoad* early, unsigned long long key=LAUNCH) except -1:
+                       const EarlyLoad* early, unsigned long long key=LAUNCH,
+                       const Tensors* tensors=NULL) except -1:
     cdef Operation operation
     if key == LAUNCH and (flags or early != NULL or opaque or foreign is not None):
         key = 0
@@ -584,6 +611,7 @@ cdef int record_kernel(Recorder self, LoadedFunction function, const Geometry* g
     operation.owner = <void*>function
     operation.early = early
     operation.key = key
+    operation.tensors = tensors
     if self.replay.called:
         replays.check_call(&self.replay, &operation, uses, num_uses)
     return record(self, &operation, uses, num_uses, foreign, opaque)
@@ -605,7 +633,7 @@ cdef int record_copy(StreamState* state, Block* target, Access access, CUdevicep
                      Block* source, CUdeviceptr start, size_t nbytes) except -1:
     """Record a copy within the device."""
     cdef Operation operation = Operation(
-        COPY, 0, NULL, NULL, 0, NULL, NULL, NULL, 0, NULL, NULL, 0)
+        COPY, 0, NULL, NULL, 0, NULL, NULL, NULL, 0, NULL, NULL, 0, NULL)
     cdef unsigned long long[3] params
     cdef Use[2] uses
     params[0], params[1], params[2] = to, start, nbytes

@@ -467,7 +467,8 @@ cdef ChildGraph capture_opaque(Template template, const unsigned long long* addr
 cdef int record_opaque(Recorder encoder, Template template, ChildGraph child, Use* uses,
                        int num_uses, list foreign) except -1:
     cdef Operation operation = Operation(
-        CHILD, 0, NULL, NULL, child.shape, NULL, NULL, NULL, 0, <void*>child, NULL, 0)
+        CHILD, 0, NULL, NULL, child.shape, NULL, NULL, NULL, 0, <void*>child, NULL, 0,
+        NULL)
     cdef unsigned long long[2] params
     child.origin = template.origin
     params[0], params[1] = <size_t>child.graph, child.serial

@@ -2,6 +2,7 @@
 
 from cyrt.graph.recording cimport Use
 from cyrt.kernels.packing cimport Param
+from cyrt.runtime.dlpack cimport DLDataType, DLTensor
 from cyrt.runtime.memory cimport Memory
 from cyrt.runtime.state cimport Block
 
@@ -15,6 +16,10 @@ cdef inline bint is_doubtful(const Param* param, Memory memory) noexcept:
 # Raises TypeError or ValueError if an array does not fit. `description` is the dtype, shape and
 # strides of another library's array; with None they are read from the Array.
 cdef int check_array(const Param* param, Memory memory, tuple description) except -1
+# Whether a tensor is C-contiguous; `size` is set to its bytes.
+cdef bint is_plain(const DLTensor* tensor, size_t* size) noexcept
+# The trait of an element type; OTHER_TYPE: cyrt has no such type.
+cdef unsigned int traits_of_type(const DLDataType* element) noexcept
 # The checked memory of a pointer argument that is neither an Array nor a Buffer of cyrt.
 cdef Memory pointer_argument(object value, const Param* param)
 # Raises the error for memory of one device that is passed to a kernel on another device.

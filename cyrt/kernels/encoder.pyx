@@ -569,7 +569,8 @@ cdef int uses_of(CommandEncoder self, list buffers, str what, bint write, Use* u
 
 cdef int add_child(CommandEncoder self, ChildGraph child, list reads, list writes) except -1:
     cdef Operation operation = Operation(
-        CHILD, 0, NULL, NULL, child.shape, NULL, NULL, NULL, 0, <void*>child, NULL, 0)
+        CHILD, 0, NULL, NULL, child.shape, NULL, NULL, NULL, 0, <void*>child, NULL, 0,
+        NULL)
     cdef unsigned long long[2] params
     cdef list foreign = []
     cdef int count = 0

@@ -12,14 +12,17 @@ from libc.string cimport memcpy, memset
 from cyrt import settings
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport MAX_DEVICES, cu
-from cyrt.graph.recorder cimport encoder_of, record_kernel
-from cyrt.graph.recording cimport COOPERATIVE, Use
+from cyrt.graph.commit cimport Recorder
+from cyrt.graph.recorder cimport (
+    encoder_of, launch_on_producer, launches_at_once, record_kernel,
+)
+from cyrt.graph.recording cimport COOPERATIVE, Tensors, Use
 from cyrt.graph.replay_call cimport LAUNCH, replay_call
 from cyrt.jit.signature import elements
 from cyrt.kernels import tuning
 from cyrt.kernels.arguments cimport (
-    check_array, declared_memory, is_doubtful, is_memory, pointer_argument, set_checks,
-    use_declared, written_memory, wrong_device,
+    check_array, declared_memory, is_doubtful, is_memory, is_plain, pointer_argument, set_checks,
+    traits_of_type, use_declared, written_memory, wrong_device,
 )
 from cyrt.kernels.geometry cimport (
     check_cooperative, check_required, cover_grid, dimension, dynamic_smem, element_count, fits,
@@ -31,12 +34,16 @@ from cyrt.kernels.vectorcall cimport (
 )
 from cyrt.runtime.device cimport Device, contexts, current_ordinal, enter, leave
 from cyrt.runtime.memory cimport Memory, array_type, block_of, live_block
+from cyrt.runtime.dlpack cimport DLPackExchangeAPI, DLTensor, KDL_CUDA
 from cyrt.runtime.module cimport LoadedFunction, allow_smem, set_layout
 from cyrt.runtime.outside cimport contains, is_outside, outside
+from cyrt.runtime.producer cimport (
+    Known, Producer, describe, known_memory, memory_on, producer_of, work_stream,
+)
 from cyrt.runtime.state cimport (
     DEVICE_MEMORY, FOREIGN_MEMORY, MANAGED_MEMORY, PINNED_MEMORY, READ, WRITE, Block, StreamState,
 )
-from cyrt.runtime.stream cimport current_state
+from cyrt.runtime.stream cimport current_state, is_chosen
 
 cdef enum:
     STACK_BYTES = 2048          # parameters that need no allocation
@@ -577,9 +584,10 @@ cdef int launch(Kernel kernel, const Geometry* geometry, PyObject** args,
     cdef int num_uses
     if count != kernel.num_usual or not fits(geometry, function) \
             or function.restricted and not meets(geometry, function) \
-            or <long>geometry.smem > function.dynamic_smem \
-            or not pack_usual(kernel, stream.ordinal, args, blob, uses, &num_uses):
+            or <long>geometry.smem > function.dynamic_smem:
         return launch_any(kernel, geometry, args, count, None)
+    if not pack_usual(kernel, stream.ordinal, args, blob, uses, &num_uses):
+        return launch_on_tensors(kernel, geometry, stream, function, args, count)
     if kernel.num_ranges:
         add_ranges(kernel, blob, uses, num_uses)
     if replay_call(stream, LAUNCH, <PyObject*>function, uses, num_uses, blob,
@@ -587,6 +595,108 @@ cdef int launch(Kernel kernel, const Geometry* geometry, PyObject** args,
         return 0
     return record_kernel(encoder_of(stream), function, geometry, blob, uses, num_uses, None,
                          False, 0, NULL, NULL)
+
+
+# What a launch uses besides arrays of cyrt.
+cdef struct Borrowed:
+    void* objects[STACK_PARAMS]     # the tensors
+    Known* memory[STACK_PARAMS]     # theirs, which the launch holds
+    const DLPackExchangeAPI* api    # of all of them
+    StreamState* home               # their library's current stream
+    int count
+
+
+cdef bint pack_tensor(const Param* param, PyObject* value, int ordinal, char* blob, Use* use,
+                      Borrowed* borrowed) except -1:
+    """Pack another library's tensor, if it is a C-contiguous one of the device, of a type that
+    fits."""
+    cdef const Producer* producer = producer_of(value)
+    cdef const DLPackExchangeAPI* api = producer.api
+    cdef DLTensor tensor
+    cdef Known* memory
+    cdef CUdeviceptr address
+    cdef size_t size
+    cdef unsigned int traits
+    if api == NULL or (borrowed.api != NULL and borrowed.api != api):
+        return False
+    describe(producer, value, &tensor)
+    if tensor.device.device_type != KDL_CUDA or tensor.device.device_id != ordinal \
+            or not is_plain(&tensor, &size):
+        return False
+    address = <CUdeviceptr>tensor.data + tensor.byte_offset
+    traits = traits_of_type(&tensor.dtype)
+    if (traits & param.refused) | ((address | size) & param.coarse) or traits == 0 or size == 0 \
+            or address == 0:
+        return False
+    if borrowed.api == NULL:
+        borrowed.home = work_stream(api, ordinal)
+        borrowed.api = api
+    memory = known_memory(ordinal, address, size, borrowed.home)
+    if memory == NULL:
+        return False
+    memory.holders += 1
+    borrowed.memory[borrowed.count] = memory
+    borrowed.objects[borrowed.count] = <void*>value
+    borrowed.count += 1
+    memcpy(blob + param.offset, &address, 8)
+    use.block, use.access = memory.block, WRITE if param.writes else READ
+    return True
+
+
+cdef bint pack_with_tensors(Kernel kernel, int ordinal, PyObject** args, char* blob, Use* uses,
+                            int* num_uses, Borrowed* borrowed) except -1:
+    """Do what `pack_usual` does for arguments among which are other libraries' tensors."""
+    cdef const Param* param = kernel.params
+    cdef PyObject* value
+    cdef int i, count = 0
+    memset(blob, 0, kernel.param_bytes)
+    for i in range(kernel.num_params):
+        value = args[i]
+        if param.code != POINTER:
+            if not pack_number(param, <object>value, blob + param.offset):
+                return False
+        elif not (pack_array(param, <Memory>value, ordinal, blob, &uses[count])
+                  if <void*>Py_TYPE(<object>value) == array_type
+                  else pack_tensor(param, value, ordinal, blob, &uses[count], borrowed)):
+            return False
+        else:
+            count += 1
+        param += 1
+    num_uses[0] = count
+    return True
+
+
+cdef int launch_on_tensors(Kernel kernel, const Geometry* geometry, StreamState* stream,
+                           LoadedFunction function, PyObject** args, Py_ssize_t count) except -1:
+    """Launch on arguments among which may be tensors: inside a block that defers them with the
+    batch, else at once on the stream on which their library works."""
+    cdef Recorder encoder = encoder_of(stream)
+    cdef char[STACK_BYTES] blob
+    cdef Use[STACK_PARAMS] uses
+    cdef Borrowed borrowed
+    cdef Tensors tensors
+    cdef bint packed = False
+    cdef int i, num_uses
+    borrowed.api, borrowed.count = NULL, 0
+    try:
+        try:
+            packed = pack_with_tensors(kernel, stream.ordinal, args, blob, uses, &num_uses,
+                                       &borrowed)
+        except Exception:
+            pass            # the general way raises the error, with the argument's place
+        if packed and borrowed.count:
+            if kernel.num_ranges:
+                add_ranges(kernel, blob, uses, num_uses)
+            if not is_chosen() and launches_at_once(encoder):
+                return launch_on_producer(borrowed.home, function, geometry, blob, uses,
+                                          num_uses)
+            tensors.objects, tensors.count = borrowed.objects, borrowed.count
+            return record_kernel(encoder, function, geometry, blob, uses, num_uses,
+                                 memory_on(borrowed.home), False, 0, NULL, NULL, 0, &tensors)
+    finally:
+        for i in range(borrowed.count):
+            borrowed.memory[i].holders -= 1
+    return launch_any(kernel, geometry, args, count, None)
 
 
 cdef int launch_any(Kernel kernel, const Geometry* geometry, PyObject** args, Py_ssize_t count,

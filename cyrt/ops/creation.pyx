@@ -3,12 +3,15 @@
 from cpython.buffer cimport PyObject_CheckBuffer
 from cpython.float cimport PyFloat_CheckExact
 from cpython.long cimport PyLong_CheckExact
+from cpython.object cimport PyObject
 
 import numpy as np
 
 from cyrt.dtypes import DEFAULTS, DTYPES
 from cyrt.dtypes import dtype as _dtype
 from cyrt.builtin.space cimport MAX_NDIM
+from cyrt.driver.cuda cimport CUdeviceptr
+from cyrt.driver.table cimport MAX_DEVICES
 from cyrt.ndarray cimport Array, device_of, new_array, view_of
 from cyrt.ops.arguments import check_array, check_flags
 from cyrt.ops.copy import astype, copy as duplicate, to_device
@@ -16,10 +19,18 @@ from cyrt.ops.copy cimport fill
 from cyrt.ops.promotion cimport (
     code_of_number, is_number, promote, promote_number, python_number,
 )
-from cyrt.runtime.device cimport current_ordinal, ordinal_of
-from cyrt.runtime.interop cimport tensor_of
-from cyrt.runtime.memory cimport Buffer, Memory, copy_memory
+from cyrt.kernels.arguments cimport is_plain, traits_of_type
+from cyrt.runtime.device cimport contexts, current_ordinal, ordinal_of
+from cyrt.runtime.dlpack cimport (
+    DLPackExchangeAPI, DLTensor, KDL_CUDA, KDL_CUDA_HOST, KDL_CUDA_MANAGED,
+)
+from cyrt.runtime.interop cimport order_after_legacy, tensor_of
+from cyrt.runtime.memory cimport OTHER_TYPE, Buffer, Memory, copy_memory, foreign_buffer
+from cyrt.runtime.producer cimport Producer, describe, producer_of, work_stream
 from cyrt.shape cimport check_size, dims_of
+
+cdef extern from *:
+    int __builtin_ctz(unsigned int) noexcept
 
 # Default element types by kind: bool, int, float, complex.
 cdef tuple NUMBERS = (False, 0, 0.0, 0j)
@@ -123,6 +134,41 @@ cdef Array from_host(object values, object dtype, int ordinal):
     if x.count:
         copy_memory(x, host.reshape(-1).view(np.uint8), None, False)
     return x
+
+
+cdef Array from_tensor(obj):
+    """View a tensor that its library describes by DLPack's C exchange API. Return None if there is
+    no such description, or if it is not a C-contiguous one of elements on a device."""
+    cdef const Producer* producer = producer_of(<PyObject*>obj)
+    cdef const DLPackExchangeAPI* api = producer.api
+    cdef long long[MAX_NDIM] dims
+    cdef long long[MAX_NDIM] steps
+    cdef long long count = 1
+    cdef DLTensor tensor
+    cdef CUdeviceptr address
+    cdef unsigned int trait
+    cdef size_t size
+    cdef int d, ordinal
+    cdef Buffer memory
+    if api == NULL:
+        return None
+    describe(producer, <PyObject*>obj, &tensor)
+    ordinal = tensor.device.device_id
+    if tensor.device.device_type != KDL_CUDA or not 0 <= ordinal < MAX_DEVICES \
+            or contexts[ordinal].handle == NULL or tensor.ndim > MAX_NDIM \
+            or not is_plain(&tensor, &size) or size == 0:
+        return None
+    address = <CUdeviceptr>tensor.data + tensor.byte_offset
+    trait = traits_of_type(&tensor.dtype)
+    if trait & OTHER_TYPE or address == 0 or address % (tensor.dtype.bits // 8):
+        return None
+    for d in range(tensor.ndim - 1, -1, -1):
+        dims[d], steps[d] = tensor.shape[d], count
+        count *= dims[d]
+    d = tensor.ndim
+    memory = foreign_buffer(address, size, ordinal, work_stream(api, ordinal), obj)
+    order_after_legacy(memory)
+    return view_of(memory, __builtin_ctz(trait), d, dims, steps, 0)
 
 
 cdef tuple from_other(obj):
@@ -251,8 +297,10 @@ def asarray(obj, /, dtype=None, *, device=None, copy=None, shape=None):
         x = obj
     elif isinstance(obj, Buffer) and not PyObject_CheckBuffer(obj):
         x = from_buffer(obj, dtype, shape)
+    elif (x := from_tensor(obj)) is not None:
+        pass
     elif not isinstance(obj, np.ndarray) and (
-            hasattr(obj, "__cuda_array_interface__") or on_device(obj)):
+            on_device(obj) or hasattr(obj, "__cuda_array_interface__")):
         x, read_only = from_other(obj)
         if read_only:       # an Array can be written
             if copy is False:
@@ -281,10 +329,15 @@ def asarray(obj, /, dtype=None, *, device=None, copy=None, shape=None):
 
 
 cdef bint on_device(obj):
+    cdef const Producer* producer = producer_of(<PyObject*>obj)
+    cdef DLTensor tensor
+    if producer.api != NULL:
+        describe(producer, <PyObject*>obj, &tensor)
+        return tensor.device.device_type in (KDL_CUDA, KDL_CUDA_HOST, KDL_CUDA_MANAGED)
     if not hasattr(obj, "__dlpack_device__"):
         return False
     kind, _ = obj.__dlpack_device__()
-    return int(kind) in (2, 3, 13)
+    return int(kind) in (KDL_CUDA, KDL_CUDA_HOST, KDL_CUDA_MANAGED)
 
 
 def from_dlpack(x, /, *, device=None, copy=None):

@@ -1,4 +1,4 @@
-# Declarations of dlpack.h, DLPack 1.1 (github.com/dmlc/dlpack). No wheel contains that header.
+# Declarations of dlpack.h, DLPack 1.3 (github.com/dmlc/dlpack). No wheel contains that header.
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
@@ -32,6 +32,19 @@ cdef struct DLManagedTensorVersioned:
     void (*deleter)(DLManagedTensorVersioned*) noexcept
     uint64_t flags
     DLTensor dl_tensor
+
+# The C exchange API: a capsule of a type's `__dlpack_c_exchange_api__`. The functions need the GIL,
+# wait for no stream, and return 0, or another number with an exception set. The last but one may be
+# NULL. What it tells is valid while the object is not changed.
+cdef struct DLPackExchangeAPI:
+    uint32_t major
+    uint32_t minor
+    DLPackExchangeAPI* previous     # the functions of an older version; NULL: none
+    void* allocate
+    int (*managed_tensor_from_py_object)(void*, DLManagedTensorVersioned**) noexcept
+    int (*managed_tensor_to_py_object)(DLManagedTensorVersioned*, void**) noexcept
+    int (*dltensor_from_py_object)(void*, DLTensor*) noexcept
+    int (*current_work_stream)(int, int32_t, void**) noexcept
 
 cdef enum:
     KDL_CPU = 1

@@ -3,6 +3,7 @@
 import math
 import re
 
+from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
 from libc.stdint cimport uint64_t
 
@@ -10,15 +11,17 @@ from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport check, cu, ensure_open
 from cyrt.runtime.device cimport Device, context_of, current_ordinal
 from cyrt.runtime.dlpack cimport (
-    DLManagedTensor, DLManagedTensorVersioned, DLPACK_FLAG_READ_ONLY, DLTensor, KDL_BFLOAT,
-    KDL_BOOL, KDL_COMPLEX, KDL_CUDA, KDL_CUDA_HOST, KDL_CUDA_MANAGED, KDL_FLOAT, KDL_INT, KDL_UINT,
+    DLManagedTensor, DLManagedTensorVersioned, DLPACK_FLAG_READ_ONLY, DLPackExchangeAPI, DLTensor,
+    KDL_BFLOAT, KDL_BOOL, KDL_COMPLEX, KDL_CUDA, KDL_CUDA_HOST, KDL_CUDA_MANAGED, KDL_FLOAT,
+    KDL_INT, KDL_UINT,
 )
 from cyrt.runtime import memory as _memory
 from cyrt.runtime.memory cimport Memory, foreign_buffer
 from cyrt.runtime.order cimport order_after
+from cyrt.runtime.producer cimport Producer, describe, producer_of, work_stream
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state
-from cyrt.runtime.stream_state cimport wrapped_state
+from cyrt.runtime.stream_state cimport legacy_state, wrapped_state
 
 MOST_ELEMENTS = 1 << 58         # the limit of cyrt's arrays, too
 MOST_BYTES = 1 << 62
@@ -55,6 +58,8 @@ cpdef Memory as_buffer(obj, bint write, list layout=None):
     if isinstance(obj, Memory):
         return <Memory>obj
     ensure_open()
+    if producer_of(<PyObject*>obj).api != NULL:
+        return from_producer(obj, write, layout)
     try:
         interface = obj.__cuda_array_interface__
     except AttributeError:
@@ -213,6 +218,36 @@ cdef Memory from_interface(obj, interface, bint write, list layout):
     return found.memory(ordinal, home, (obj, interface), write, layout)
 
 
+cdef int check_device(str name, kind, index, structured) except -1:
+    """Raise an error unless a CUDA device can reach the memory. `structured`: it has fields."""
+    if kind not in (KDL_CUDA, KDL_CUDA_HOST, KDL_CUDA_MANAGED):
+        advice = ("make a cyrt.Buffer(x.nbytes), whose copy_from(x) copies the bytes" if structured
+                  else "cyrt.asarray() copies it")
+        raise TypeError(f"memory: {name} lies on DLPack device {(kind, index)}, not in memory that "
+                        f"a CUDA device can reach; {advice} to the device")
+    if kind == KDL_CUDA and not 0 <= index < Device.count():
+        raise ValueError(f"memory: {name} lies on CUDA device {index}, and there are "
+                         f"{Device.count()}")
+    return 0
+
+
+cdef Memory from_producer(obj, bint write, list layout):
+    """Import by the C exchange API: uses are ordered with the library's current stream."""
+    cdef const Producer* producer = producer_of(<PyObject*>obj)
+    cdef const DLPackExchangeAPI* api = producer.api
+    cdef DLTensor tensor
+    cdef Layout found
+    cdef int ordinal
+    cdef str name = type(obj).__name__
+    describe(producer, <PyObject*>obj, &tensor)
+    found = layout_of_tensor(name, &tensor)
+    check_device(name, tensor.device.device_type, tensor.device.device_id, None)
+    ordinal = tensor.device.device_id if tensor.device.device_type == KDL_CUDA \
+        else current_ordinal()
+    context_of(ordinal)
+    return found.memory(ordinal, work_stream(api, ordinal), obj, write, layout)
+
+
 cdef Memory from_dlpack(obj, bint write, list layout):
     """Import by DLPack: the producer makes cyrt's stream wait for the data."""
     cdef StreamState* home
@@ -226,15 +261,7 @@ cdef Memory from_dlpack(obj, bint write, list layout):
         raise TypeError(f"memory: {name}.__dlpack_device__(): expected a kind and an index, got "
                         f"{device}")
     kind, index = device
-    if kind not in (KDL_CUDA, KDL_CUDA_HOST, KDL_CUDA_MANAGED):
-        structured = getattr(getattr(obj, "dtype", None), "names", None)
-        advice = ("make a cyrt.Buffer(x.nbytes), whose copy_from(x) copies the bytes" if structured
-                  else "cyrt.asarray() copies it")
-        raise TypeError(f"memory: {name} lies on DLPack device {device}, not in memory that a CUDA "
-                        f"device can reach; {advice} to the device")
-    if kind == KDL_CUDA and not 0 <= index < Device.count():
-        raise ValueError(f"memory: {name} lies on CUDA device {index}, and there are "
-                         f"{Device.count()}")
+    check_device(name, kind, index, getattr(getattr(obj, "dtype", None), "names", None))
     ordinal = index if kind == KDL_CUDA else current_ordinal()
     context_of(ordinal)
     home = current_state(ordinal)
@@ -293,7 +320,7 @@ cdef int order_after_legacy(Memory memory) except -1:
     """Order later uses after the legacy stream. The producer made one of cyrt's streams wait only
     once, but the view lives on while its memory is written again, and the legacy stream is where
     other libraries work by default."""
-    cdef StreamState* legacy = wrapped_state(memory.block.ordinal, NULL)
+    cdef StreamState* legacy = legacy_state(memory.block.ordinal)
     order_after(legacy, memory.block.home)
     memory.block.home = legacy
     return 0
@@ -303,7 +330,10 @@ cdef tuple tensor_of(obj):
     cdef list layout = []
     ensure_open()
     memory = None
-    if hasattr(obj, "__dlpack__"):
+    if producer_of(<PyObject*>obj).api != NULL:
+        memory = from_producer(obj, False, layout)
+        order_after_legacy(memory)
+    elif hasattr(obj, "__dlpack__"):
         try:
             memory = from_dlpack(obj, False, layout)
             order_after_legacy(memory)

@@ -17,6 +17,8 @@ cdef class Stream:
 # Return this thread's current stream on a device, as a state (borrowed, for the caller's frame
 # only) or as a Stream.
 cdef StreamState* current_state(int ordinal) except NULL
+# Return whether this thread is in a block of a stream, which the program has chosen.
+cdef bint is_chosen() noexcept
 cdef Stream current_stream(int ordinal)
 # Return an idle state of that priority, or a new one, with one more user.
 cdef StreamState* acquire_state(int ordinal, int priority) except NULL

@@ -24,11 +24,13 @@ cdef extern from *:
     /* The current streams of the thread: `borrowed` of its ThreadStreams. This kind of thread-local
      * memory is reached without a call; there is little of it, but a pointer has room. */
     static _Thread_local void** cyrt_current_streams __attribute__((tls_model("initial-exec")));
+    static _Thread_local int cyrt_open_blocks;      /* the number of the thread's open blocks */
     static inline void* cyrt_get_stream(int ordinal) {
         return cyrt_current_streams == NULL ? NULL : cyrt_current_streams[ordinal];
     }
     """
     void** cyrt_current_streams
+    int cyrt_open_blocks
     void* cyrt_get_stream(int ordinal) noexcept nogil
 
 cdef enum:
@@ -87,6 +89,15 @@ cdef StreamState* current_state(int ordinal) except NULL:
     if found != NULL and (<Stream>found).state.epoch == contexts[ordinal].epoch:
         return (<Stream>found).state
     return current_stream(ordinal).state
+
+
+cdef void note_blocks(ThreadStreams mine) noexcept:
+    global cyrt_open_blocks
+    cyrt_open_blocks = <int>len(mine.blocks)
+
+
+cdef bint is_chosen() noexcept:
+    return cyrt_open_blocks != 0
 
 
 cdef int flush_current(int ordinal, const char* reason) except -1:
@@ -399,6 +410,7 @@ cdef class Stream:
             refuse_while_explained(self)
         mine.blocks.append((self, ordinal, mine.current[ordinal]))
         mine.set(ordinal, self)
+        note_blocks(mine)
         return self
 
     def __exit__(self, *exc):
@@ -413,6 +425,7 @@ cdef class Stream:
                 break
         else:
             mine.set(ordinal, stream)
+        note_blocks(mine)
         flush(self.state, b"the stream's block ends")
 
     def __eq__(self, other):

@@ -50,5 +50,8 @@ cdef CUresult link(StreamState* later, StreamState* earlier) noexcept
 cdef CUresult record_event(CUevent* event, CUstream stream) noexcept
 # Record the state's marker in the same way.
 cdef CUresult mark(StreamState* stream) noexcept
-# Record the event after cyrt's last work on a wrapped stream. Call it inside a turn.
+# Record the event after cyrt's last work on a wrapped stream. Call it inside a turn. The handle of
+# the legacy stream is always valid: its event is recorded when it is asked for.
 cdef CUresult mark_work(StreamState* stream) noexcept
+# Return that event; NULL: there was no work. The legacy stream's may be after others' work, too.
+cdef CUevent work_mark(StreamState* stream) noexcept

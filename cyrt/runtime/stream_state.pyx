@@ -98,8 +98,23 @@ cdef CUresult mark(StreamState* stream) noexcept:
 cdef CUresult mark_work(StreamState* stream) noexcept:
     if stream.owned:
         return CUDA_SUCCESS
+    if stream.handle == NULL and stream.last_work != NULL:
+        stream.unmarked = True
+        return CUDA_SUCCESS
     stream.put += 1
     return record_event(&stream.last_work, stream.handle)
+
+
+cdef CUevent work_mark(StreamState* stream) noexcept:
+    cdef int entered
+    if stream.unmarked:
+        entered = enter_quietly(stream.ordinal, stream.epoch)
+        if entered >= 0:
+            stream.put += 1
+            if record_event(&stream.last_work, stream.handle) == CUDA_SUCCESS:
+                stream.unmarked = False
+            leave_quietly(entered)
+    return stream.last_work
 
 
 cdef unsigned long thread_number() noexcept:

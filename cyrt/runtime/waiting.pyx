@@ -12,7 +12,7 @@ from cyrt.runtime.pacing cimport wait_for_room
 from cyrt.runtime.seam cimport graph
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream_state cimport (
-    flush, is_others_thread, record_event, refuse_captured, states,
+    flush, is_others_thread, record_event, refuse_captured, states, work_mark,
 )
 from cyrt.runtime.submission cimport release_priority
 
@@ -163,13 +163,15 @@ cdef int wait_state(StreamState* state) except -1:
 
 cdef bint is_done(StreamState* stream) noexcept:
     cdef CUresult result
+    cdef CUevent event
     cdef int entered
     if stream.idle:
         return True
     if stream.pending or stream.submitting or stream.capturing:
         return False
     if not stream.owned:
-        return stream.last_work == NULL or cu.cuEventQuery(stream.last_work) == CUDA_SUCCESS
+        event = work_mark(stream)
+        return event == NULL or cu.cuEventQuery(event) == CUDA_SUCCESS
     entered = enter_quietly(stream.ordinal, stream.epoch)
     if entered < 0:
         return False
@@ -199,7 +201,7 @@ cdef int wait_for_own_work(StreamState* state) except -1:
     if state.owned:
         return 0 if state.idle and not state.failed else wait_state(state)
     flush(state, AWAITED)       # another library's stream: wait for cyrt's work only
-    return wait_event(state, state.last_work)
+    return wait_event(state, work_mark(state))
 
 
 cdef int wait_all(int ordinal) except -1:

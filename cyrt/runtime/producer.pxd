@@ -1,0 +1,49 @@
+# Producers: libraries whose tensors are read by DLPack's C exchange API, without a Python object
+# for a tensor.
+#
+# INVARIANTS
+# - A type that is kept is referred to, so its address names no other type.
+# - What the API tells of a tensor is used before any other code runs.
+# - The memory of a tensor has one block as long as operations that use it are recorded, or a launch
+#   holds it: a block is given to other memory only after that, and is then of another generation.
+# - A block of a tensor stores no loss for longer: its library writes the memory unseen.
+
+from cpython.object cimport PyObject
+
+from cyrt.driver.cuda cimport CUdeviceptr
+from cyrt.runtime.dlpack cimport DLPackExchangeAPI, DLTensor
+from cyrt.runtime.state cimport Block, StreamState
+
+# The value of a property or method of a type's objects that answers yes or no.
+cdef struct Question:
+    void* function          # the C function; NULL: `descriptor` has to be asked
+    void* closure
+    bint method
+    PyObject* name          # NULL: the type has no such attribute
+
+# What a type's objects can do.
+cdef struct Producer:
+    PyObject* type          # a counted reference
+    const DLPackExchangeAPI* api    # NULL: none that is understood
+    Question requires_grad, is_conj, is_neg
+
+# The block of a tensor's memory.
+cdef struct Known:
+    CUdeviceptr address
+    size_t size
+    Block* block            # NULL: none
+    int holders             # number of launches that hold it
+
+# Return what the object's type can do. The pointer is valid until Python code runs.
+cdef const Producer* producer_of(PyObject* value) except NULL
+# Describe a tensor of such a type. Raise ValueError for one whose elements are not simply those in
+# memory: one that requires a gradient, or is to be conjugated or negated.
+cdef int describe(const Producer* producer, PyObject* value, DLTensor* tensor) except -1
+# Return the state of the library's current stream on a device.
+cdef StreamState* work_stream(const DLPackExchangeAPI* api, int ordinal) except NULL
+# Return the entry of a tensor's memory, or NULL: more is in use than is kept.
+cdef Known* known_memory(int ordinal, CUdeviceptr address, size_t size,
+                         StreamState* home) except? NULL
+# Return a list of one Buffer, which no memory has, that stands for all memory on which the library
+# works on a stream. It is never changed.
+cdef list memory_on(StreamState* home)

@@ -1,0 +1,441 @@
+"""Tensors of libraries that offer DLPack's C exchange API, as arguments of kernels."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import weakref
+from ctypes import c_uint, c_void_p
+
+import numpy as np
+import producers
+import pytest
+from gates import Gate
+from outside import SOURCE, Library, edges, only_batches
+from producers import Tensor, capsule_of, functions
+
+import cyrt
+
+N = 256
+COMPLEX = r"""
+extern "C" __global__ void pairs(float2* x, int n) {
+    if (threadIdx.x < n) x[threadIdx.x].x += 1.0f;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def library():
+    return Library()
+
+
+@pytest.fixture(scope="module")
+def module():
+    return cyrt.Module(SOURCE)
+
+
+@pytest.fixture
+def tensor(library):
+    return Tensor(library)
+
+
+@pytest.fixture
+def side():
+    """A stream of the library's own, which is its current one."""
+    stream = cyrt.Stream()
+    Tensor.stream = stream.handle
+    yield stream
+    Tensor.stream = 0
+
+
+@pytest.fixture
+def calls(replaced):
+    """The streams on which kernels are launched, and the pairs of streams that wait."""
+    launched, waits = [], []
+
+    def launch(original, function, *arguments):
+        launched.append(arguments[7])
+        return original(function, *arguments)
+
+    def wait(original, stream, event, flags):
+        waits.append(stream)
+        return original(stream, event, flags)
+
+    replaced("cuLaunchKernel", [c_void_p, *[c_uint] * 7, c_void_p, c_void_p, c_void_p], launch)
+    replaced("cuStreamWaitEvent", [c_void_p, c_void_p, c_uint], wait)
+    return launched, waits
+
+
+def test_kernel_goes_to_the_librarys_current_stream(module, library, side, calls):
+    launched, waits = calls
+    x, y = Tensor(library), Tensor(library)
+    module["axpb"][1, N](x, 1.0, 3.0, N)
+    launched.clear(), waits.clear()
+    for _ in range(3):
+        module["add"][1, N](x, x, y, N)
+    assert launched == [Tensor.stream] * 3
+    assert waits == []
+    assert (y.values() == 6).all()
+
+
+def test_nothing_is_late_in_either_direction(module, library, tensor):
+    for i in range(50):
+        library.memset(0, tensor.address, 0)
+        module["axpb"][1, N](tensor, 1.0, float(i), N)
+        assert (tensor.values() == i).all()
+
+
+@pytest.mark.parametrize("batched", [False, True])
+def test_kernel_waits_for_what_the_library_put_on_its_stream(module, library, side, batched):
+    """A kernel that waits for the host is before it, on that stream."""
+    gate, x = Gate(), Tensor(library, N, "i4")
+    y = cyrt.zeros(N, "int32")
+    with side:
+        gate.write(x, 7, N)
+        cyrt.commit()
+    timer = gate.open_in(0.05)
+    copy = cyrt.Kernel(
+        'extern "C" __global__ void copy(const int* x, int* y, int n)'
+        "{ if (threadIdx.x < n) y[threadIdx.x] = x[threadIdx.x]; }",
+        "copy",
+    )
+    if batched:
+        with cyrt.batch():
+            copy[1, N](x, y, N)
+    else:
+        copy[1, N](x, y, N)
+    assert (y.numpy() == 7).all()
+    timer.join()
+    assert not gate.expired
+
+
+@pytest.mark.parametrize("batched", [False, True])
+def test_the_library_waits_for_the_kernel(module, library, side, batched):
+    gate, x = Gate(), Tensor(library, N, "i4")
+    y = cyrt.full(N, 3, "int32")
+    if batched:
+        with cyrt.batch():
+            gate.copy(y, x, N)
+    else:
+        gate.copy(y, x, N)
+    timer = gate.open_in(0.05)
+    assert (x.values() == 3).all()
+    timer.join()
+    assert not gate.expired
+
+
+def test_own_last_use_on_another_stream_comes_first(module, library, side):
+    """The batch used the tensor while the library worked on another stream."""
+    gate, x = Gate(), Tensor(library, N, "i4")
+    y = cyrt.full(N, 3, "int32")
+    with cyrt.batch():
+        gate.copy(y, x, N)
+    Tensor.stream = 0
+    timer = gate.open_in(0.05)
+    out = Tensor(library)
+    module["add"][1, N](bits(x), bits(x), out, N)
+    expected = np.full(N, 3, np.int32).view(np.float32) * 2
+    assert (out.values() == expected).all()
+    timer.join()
+
+
+def bits(tensor):
+    """The same memory as float32."""
+    return cyrt.pointer(tensor.address, tensor.nbytes, owner=tensor)
+
+
+def test_array_and_tensor_wait_only_where_there_is_something_to_wait_for(
+    module, library, side, calls
+):
+    launched, waits = calls
+    x, y, first = cyrt.ones(N), Tensor(library), 0
+    for i in range(4):
+        module["add"][1, N](x, y, y, N)
+        assert launched[-1] == Tensor.stream
+        first = len(waits) if i == 0 else first
+    assert len(waits) == first
+    assert (y.values() == 4).all()
+    assert (x + 1).numpy().tolist() == [2] * N
+
+
+def test_chosen_stream_is_used(module, library, tensor, calls):
+    launched, _ = calls
+    with cyrt.Stream() as chosen:
+        module["axpb"][1, N](tensor, 1.0, 3.0, N)
+    assert 0 not in launched
+    assert None not in launched
+    assert (tensor.values() == 3).all()
+    assert chosen is not None
+
+
+@pytest.mark.parametrize("end", ["normal", "error"])
+def test_recording_refers_to_tensors_until_it_is_launched(module, library, end):
+    tensor = Tensor(library)
+    references = sys.getrefcount(tensor)
+    alive = weakref.ref(tensor)
+    out = cyrt.zeros(N)
+    with cyrt.batch():
+        module["axpb"][1, N](tensor, 1.0, 5.0, N)
+        if end == "error":
+            with pytest.raises(TypeError, match="argument 2"):
+                module["axpb"][1, N](tensor, "5", 5.0, N)
+        if not cyrt.settings.get("CYRT_LAUNCH_BLOCKING"):
+            assert sys.getrefcount(tensor) >= references
+        module["add"][1, N](tensor, tensor, out, N)
+        del tensor
+        gc.collect()
+    assert (out.numpy() == 10).all()
+    assert alive() is None
+
+
+@only_batches
+def test_recording_counts_each_use(module, library, tensor):
+    before = sys.getrefcount(tensor)
+    with cyrt.batch():
+        for _ in range(10):
+            module["axpb"][1, N](tensor, 1.0, 1.0, N)
+        assert sys.getrefcount(tensor) == before + 10
+    assert sys.getrefcount(tensor) == before
+    assert (tensor.values() == 10).all()
+
+
+@only_batches
+def test_tensor_is_an_operand_like_any_other_inside_a_batch(module, library, tensor):
+    other = Tensor(library)
+    with cyrt.batch() as encoder:
+        encoder.commit()
+        module["axpb"][1, N](tensor, 1.0, 1.0, N)  # 0
+        module["axpb"][1, N](other, 1.0, 5.0, N)  # 1: elsewhere
+        module["axpb"][1, N](tensor, 2.0, 0.0, N)  # 2: after 0
+        module["add"][1, N](tensor, other, other, N)  # 3: after 1 and 2
+    assert set(edges(encoder)) >= {(0, 2), (2, 3), (1, 3)}
+    assert (0, 1) not in edges(encoder)
+    assert (other.values() == 7).all()
+
+
+@only_batches
+def test_batch_waits_once_at_each_end(module, library, side, calls):
+    _, waits = calls
+    x, y = Tensor(library), Tensor(library)
+    with cyrt.batch():
+        for _ in range(20):
+            module["add"][1, N](x, x, y, N)
+        assert waits == []
+    assert waits.count(Tensor.stream) == 1
+    assert len(waits) <= 3
+
+
+@only_batches
+def test_overlapping_tensors_conflict(module, library, tensor):
+    part = Tensor(library, 64)
+    part.fields["data"] = tensor.address + 128
+    with cyrt.batch() as encoder:
+        encoder.commit()
+        module["axpb"][1, N](tensor, 1.0, 1.0, N)  # 0
+        module["axpb"][1, 64](part, 2.0, 0.0, 64)  # 1
+        module["axpb"][1, N](tensor, 1.0, 1.0, N)  # 2
+    assert {(0, 1), (1, 2)} <= set(edges(encoder))
+    expected = np.full(N, 2.0)
+    expected[32:96] = 3
+    assert (tensor.values() == expected).all()
+
+
+def test_many_tensors(module, library):
+    """More than are kept at once, in one batch."""
+    owner = Tensor(library, 4 * 3000)
+    out = cyrt.zeros(4)
+    with cyrt.batch():
+        for i in range(3000):
+            part = Tensor.__new__(Tensor)
+            part.library, part.nbytes, part.kept = library, 16, owner.kept
+            part.address = owner.address
+            part.fields = {**owner.fields, "data": owner.address + 16 * i}
+            part.kept = (producers.c_int64 * 1)(4)
+            part.fields["shape"] = part.kept
+            part.__class__ = Part
+            module["axpb"][1, 4](part, 1.0, 1.0, 4)
+            module["add"][1, 4](out, part, out, 4)
+    assert (owner.values() == 1).all()
+    assert (out.numpy() == 3000).all()
+
+
+class Part(Tensor):
+    def __del__(self):
+        pass
+
+
+@pytest.mark.parametrize("batched", [False, True])
+@pytest.mark.parametrize(
+    ("change", "error", "text"),
+    [
+        ({"requires_grad": True}, ValueError, r"requires a gradient.*pass x.detach\(\)"),
+        ({"negated": True}, ValueError, r"negated.*pass x.resolve_neg\(\)"),
+        ({"kind": 1}, TypeError, r"not in memory that a CUDA .* cyrt.asarray\(\) copies it"),
+        ({"index": 99}, ValueError, "lies on CUDA device 99"),
+        ({"index": -1}, ValueError, "lies on CUDA device -1"),
+        ({"ndim": -1}, ValueError, "a DLPack tensor of -1 dimensions has no shape"),
+        ({"ndim": 3, "shape": None}, ValueError, "a DLPack tensor of 3 dimensions"),
+        ({"shape": (-1,)}, ValueError, "expected sizes of 0 or more"),
+        ({"shape": (1 << 62,)}, ValueError, "more elements than memory can hold"),
+        ({"strides": (2,)}, ValueError, "expected a C-contiguous array"),
+        ({"strides": (-1,)}, ValueError, "expected a C-contiguous array"),
+        ({"strides": (1 << 61,)}, ValueError, "leave the address space"),
+        ({"strides": (0,)}, ValueError, "elements do not share memory"),
+        ({"data": 0}, ValueError, "at address 0"),
+        ({"offset": 2}, ValueError, "expected an address that is a multiple of 4"),
+        ({"bits": 16}, TypeError, "expected an array of float32"),
+        ({"code": 10, "bits": 8}, TypeError, "expected an array of float32"),  # float8_e4m3fn
+        ({"code": 17, "bits": 4}, TypeError, "expected an array of float32"),  # float4_e2m1fn
+        ({"lanes": 2, "bits": 16}, TypeError, "expected an array of float32"),
+    ],
+)
+def test_refused(module, library, tensor, monkeypatch, batched, change, error, text):
+    for key, value in change.items():
+        if hasattr(Tensor, key):
+            monkeypatch.setattr(Tensor, key, value)
+        elif isinstance(value, tuple):
+            tensor.fields[key] = (producers.c_int64 * 1)(*value)
+        else:
+            tensor.fields[key] = value
+
+    def refuse():
+        with pytest.raises(error, match=f"argument 1 .*{text}"):
+            module["axpb"][1, N](tensor, 1.0, 1.0, N)
+
+    if batched:
+        with cyrt.batch():
+            refuse()
+    else:
+        refuse()
+    monkeypatch.undo()
+    fresh = Tensor(library)
+    module["axpb"][1, N](fresh, 1.0, 1.0, N)
+    assert (fresh.values() == 1).all()
+
+
+def test_conjugated_tensor_is_refused(library, monkeypatch):
+    kernel = cyrt.Kernel(COMPLEX, "pairs")
+    tensor = Tensor(library, N, "c8")
+    kernel[1, N](tensor, N)
+    assert (tensor.values() == 1).all()
+    monkeypatch.setattr(Tensor, "conjugated", True)
+    with pytest.raises(ValueError, match=r"conjugated.*pass x.resolve_conj\(\)"):
+        kernel[1, N](tensor, N)
+
+
+def test_tensor_without_elements(module, library):
+    empty = Tensor(library, 0)
+    for data in (empty.address, 0):
+        empty.fields["data"] = data
+        module["axpb"][1, 1](empty, 1.0, 1.0, 0)
+        with cyrt.batch():
+            module["axpb"][1, 1](empty, 1.0, 1.0, 0)
+    assert cyrt.asarray(empty).shape == (0,)
+
+
+@producers.Describe
+def fail(tensor, out):
+    return -1
+
+
+@producers.CurrentStream
+def no_stream(kind, index, out):
+    return -1
+
+
+@pytest.mark.parametrize("what", [{"describe": fail}, {"current_stream": no_stream}])
+def test_library_that_fails(module, library, what):
+    cls = type("Failing", (Tensor,), {"__dlpack_c_exchange_api__": capsule_of(functions(**what))})
+    with pytest.raises((BufferError, SystemError, ValueError)):
+        module["axpb"][1, N](cls(library), 1.0, 1.0, N)
+
+
+class OtherType:
+    """A type whose offer is not understood, with the older protocol."""
+
+    def __init__(self, tensor):
+        self.tensor = tensor
+        self.__cuda_array_interface__ = {
+            "version": 3,
+            "typestr": "<f4",
+            "shape": (N,),
+            "data": (tensor.address, False),
+        }
+
+
+@pytest.mark.parametrize(
+    "offer",
+    [
+        None,
+        5,
+        capsule_of(functions(), b"another"),
+        capsule_of(functions(major=2)),
+        capsule_of(functions(describe=None)),
+        capsule_of(functions(current_stream=None)),
+    ],
+)
+def test_offer_that_is_not_understood(module, library, tensor, offer):
+    cls = type("Other", (OtherType,), {"__dlpack_c_exchange_api__": offer})
+    before = Tensor.described
+    module["axpb"][1, N](cls(tensor), 1.0, 3.0, N)
+    assert (tensor.values() == 3).all()
+    assert cyrt.asarray(cls(tensor)).shape == (N,)
+    assert Tensor.described == before
+
+
+def test_older_version_of_a_newer_offer(module, library):
+    newer = functions(major=2, previous=functions())
+    cls = type("Newer", (Tensor,), {"__dlpack_c_exchange_api__": capsule_of(newer)})
+    tensor, cls.described = cls(library), 0
+    module["axpb"][1, N](tensor, 1.0, 3.0, N)
+    assert (tensor.values() == 3).all()
+    assert cls.described == 1
+
+
+def test_types_are_forgotten(module, library):
+    """More types than are kept, each of them used twice."""
+    kept = []
+    for _ in range(2):
+        for i in range(100):
+            if len(kept) <= i:
+                kept.append(type(f"T{i}", (Tensor,), {})(library))
+            module["axpb"][1, N](kept[i], 1.0, 1.0, N)
+    assert all((each.values() == 2).all() for each in kept)
+
+
+def test_asarray_is_a_view(library, tensor):
+    x = cyrt.asarray(tensor)
+    x += 3
+    assert (tensor.values() == 3).all()
+    assert (x.shape, x.dtype) == ((N,), cyrt.float32)
+    matrix = cyrt.asarray(Tensor(library, (4, 8), strides=(1, 4)))
+    assert matrix.shape == (4, 8)
+    alive = weakref.ref(tensor)
+    del tensor
+    assert alive() is not None
+
+
+def test_asarray_copies_a_host_tensor_by_its_protocols(library, monkeypatch):
+    class Host(Tensor):
+        def __array__(self, dtype=None, copy=None):
+            return np.ones(4, np.float32)
+
+    tensor = Host(library, kind=1)
+    assert cyrt.asarray(tensor).numpy().tolist() == [1] * 4
+
+
+def test_encoder_takes_tensors(module, library, tensor):
+    with cyrt.CommandEncoder() as encoder:
+        encoder.add_kernel(module["axpb"], 1, N, (tensor, 1.0, 2.0, N))
+    assert (tensor.values() == 2).all()
+
+
+def test_synchronize_waits_for_a_kernel_on_the_librarys_stream(module, library):
+    gate, x = Gate(), Tensor(library, N, "i4")
+    y = cyrt.full(N, 3, "int32")
+    gate.copy(y, x, N)
+    gate.copy(y, x, N)
+    timer = gate.open_in(0.05)
+    cyrt.synchronize()
+    assert gate.flag[0] == 1
+    timer.join()
