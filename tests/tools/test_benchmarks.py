@@ -19,6 +19,7 @@ CASES = {
     "decode": ("tiny, a token", "cyrt: bfloat16, 32 tokens before"),
     "elementwise": ("add", "float32, 1 MB moved"),
     "indexing": ("take_along_axis, 256 rows of 1,024 float32", "cyrt: 4 MB moved"),
+    "interop": ("kernel, cyrt's arrays", "inside batch()"),
     "norms": ("layer_norm_vjp", "cyrt: 96 × 128 bfloat16"),
     "products": ("16 rows by matrix", "cyrt: bfloat16, (16, 96) by (96, 96)"),
     "random_numbers": ("truncated normal float32", "cyrt: 16,384"),

@@ -1,0 +1,216 @@
+"""Other libraries' arrays as arguments of kernels, views of them, and the ways back: host µs a
+call, beside a loop of the driver's cuLaunchKernel in C and the libraries' own launches, in one run.
+
+Each time is the median of loops of 200 calls; before and after each the device is waited for.
+Libraries that are not installed, or that have no GPU, have no rows.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+from common import Library, Row, Session, main
+
+import cyrt
+from cyrt.bench.floors import Chain
+from cyrt.bench.kernels import Kernels
+
+try:
+    import triton
+    import triton.language as tl
+except ImportError:
+    triton = None
+else:  # Triton looks names up in the module
+
+    @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+    def triton_add_one(x, y, n, B: tl.constexpr):  # type: ignore[no-untyped-def]
+        """y = x + 1."""
+        i = tl.program_id(0) * B + tl.arange(0, B)
+        mask = i < n
+        tl.store(y + i, tl.load(x + i, mask=mask) + 1.0, mask=mask)
+
+
+CALLS, LOOPS = 200, 21
+GRID, BLOCK, N = 4, 256, 1024
+SOURCE = """
+extern "C" __global__ void add_one(const float* x, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = x[i] + 1.0f;
+}
+"""
+
+Call = Callable[[], Any]
+
+
+def _wait(libraries: list[Library]) -> None:
+    for library in libraries:
+        library.synchronize()
+
+
+def _time(session: Session, loop: Callable[[int], Any], calls: int = CALLS) -> float | None:
+    """Median µs a call of a function that makes so many."""
+    if session.small:
+        loop(2)
+        return None
+    times = []
+    for _ in range(LOOPS + 1):
+        _wait(session.libraries)
+        begin = time.perf_counter()
+        loop(calls)
+        times.append(1e6 * (time.perf_counter() - begin) / calls)
+        _wait(session.libraries)
+    return statistics.median(times[1:])
+
+
+def _repeat(call: Call) -> Callable[[int], None]:
+    def loop(calls: int) -> None:
+        for _ in range(calls):
+            call()
+
+    return loop
+
+
+def _batched(call: Call) -> Callable[[int], None]:
+    def loop(calls: int) -> None:
+        with cyrt.batch():
+            for _ in range(calls):
+                call()
+
+    return loop
+
+
+def _floor(session: Session) -> Row:
+    x, b = cyrt.Buffer(4 * N), cyrt.Buffer(4 * N)
+    x.copy_from(np.zeros(N, np.float32))
+    b.copy_from(np.ones(N, np.float32))
+    chain = Chain(Kernels().add, GRID, BLOCK, x, b, N)
+    loops = 1 if session.small else LOOPS
+    times = [chain.launch(CALLS)[0] for _ in range(loops)]
+    found = np.empty(N, np.float32)
+    x.copy_to(found)
+    np.testing.assert_array_equal(found, np.full(N, CALLS * loops, np.float32))
+    host = None if session.small else 1e6 * statistics.median(times) / CALLS
+    return Row("floor", "cuLaunchKernel in C", host=host)
+
+
+def _launch(kernel: cyrt.Kernel, x: Any, y: Any) -> None:
+    kernel[GRID, BLOCK](x, y, N)
+
+
+def _launches(session: Session, library: Library) -> Iterator[Row]:
+    """A kernel of cyrt on the library's arrays."""
+    kernel = cyrt.Kernel(SOURCE, "add_one")
+    values = np.arange(N, dtype=np.float32)
+    for how, repeat in (("outside of batch()", _repeat), ("inside batch()", _batched)):
+        x, y = library.to_device(values), library.to_device(np.zeros_like(values))
+        took = _time(session, repeat(partial(_launch, kernel, x, y)))
+        np.testing.assert_array_equal(library.to_host(y), values + 1)
+        yield Row(f"kernel, {library.name}'s arrays", how, host=took)
+
+
+def _conversions(session: Session, library: Library) -> Iterator[Row]:
+    """Views of the library's array, and its views of cyrt's."""
+    values = np.arange(N, dtype=np.float32)
+    theirs, own = library.to_device(values), cyrt.asarray(values)
+    module = __import__({"PyTorch": "torch", "CuPy": "cupy"}[library.name])
+    name = module.__name__
+    calls: dict[str, Call] = {
+        f"cyrt.asarray({name} array)": lambda: cyrt.asarray(theirs),
+        f"{name}.from_dlpack(cyrt array)": lambda: module.from_dlpack(own),
+        f"{name}.from_dlpack(its own)": lambda: module.from_dlpack(theirs),
+    }
+    for what, call in calls.items():
+        found = call()
+        host = found.numpy() if isinstance(found, cyrt.Array) else library.to_host(found)
+        np.testing.assert_array_equal(host, values)
+        del found
+        yield Row("conversion", what, host=_time(session, _repeat(call)))
+
+
+def _torch_rows(session: Session) -> Iterator[Row]:
+    """PyTorch's own launch, a cyrt kernel between two of its operations, and Triton's launch."""
+    import torch
+
+    kernel = cyrt.Kernel(SOURCE, "add_one")
+    x = torch.arange(N, dtype=torch.float32, device="cuda")
+    y = torch.zeros(N, device="cuda")
+    torch.add(x, 1.0, out=y)
+    assert torch.equal(y, x + 1)
+    took = _time(session, _repeat(lambda: torch.add(x, 1.0, out=y)))
+    yield Row("PyTorch's own", "torch.add(x, 1.0, out=y)", host=took)
+
+    def alone() -> Any:
+        return (x * 2.0) + 0.5
+
+    def mixed() -> Any:
+        v = x * 2.0
+        kernel[GRID, BLOCK](v, y, N)
+        return y + 0.5
+
+    for what, call, expected in (
+        ("two torch operations", alone, x * 2 + 0.5),
+        ("a cyrt kernel between them", mixed, x * 2 + 1.5),
+    ):
+        assert torch.equal(call(), expected), what
+        yield Row("mixed", what, host=_time(session, _repeat(call)))
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        side.wait_stream(torch.cuda.default_stream())
+        assert torch.equal(mixed(), x * 2 + 1.5)
+        yield Row("mixed", "the same on a side stream", host=_time(session, _repeat(mixed)))
+    side.synchronize()
+
+
+def _triton_rows(session: Session) -> Iterator[Row]:
+    import torch
+
+    x = torch.arange(N, dtype=torch.float32, device="cuda")
+    y = torch.zeros(N, device="cuda")
+
+    def call() -> None:
+        triton_add_one[(GRID,)](x, y, N, B=BLOCK)
+
+    call()
+    assert torch.equal(y, x + 1)
+    yield Row("Triton's own", "a kernel on tensors", host=_time(session, _repeat(call)))
+
+
+def _cupy_rows(session: Session) -> Iterator[Row]:
+    import cupy
+
+    raw = cupy.RawKernel(SOURCE, "add_one")
+    x = cupy.arange(N, dtype=cupy.float32)
+    y = cupy.zeros_like(x)
+
+    def call() -> None:
+        raw((GRID,), (BLOCK,), (x, y, np.int32(N)))
+
+    call()
+    cupy.testing.assert_array_equal(y, x + 1)
+    yield Row("CuPy's own", "RawKernel", host=_time(session, _repeat(call)))
+
+
+def measure(session: Session) -> Iterator[Row]:
+    """Yield a row for every library and way."""
+    yield _floor(session)
+    for library in session.libraries:
+        yield from _launches(session, library)
+        if library.name != "cyrt":
+            yield from _conversions(session, library)
+    names = {library.name for library in session.libraries}
+    if "PyTorch" in names:
+        yield from _torch_rows(session)
+        if triton is not None:
+            yield from _triton_rows(session)
+    if "CuPy" in names:
+        yield from _cupy_rows(session)
+
+
+if __name__ == "__main__":
+    sys.exit(main(__doc__, measure))
