@@ -250,6 +250,7 @@ cdef int verify(Replay* replay, StreamState* stream) except -1:
             operation.params = script.blob + node.params
             operation.param_bytes, operation.owner = node.param_bytes, script.owners[i]
             operation.early, operation.key = NULL, node.key
+            operation.tensors = NULL    # memory of others is not replayed
             num_uses = use_end(script, i) - node.first_use
             uses = recordings.reserve_uses(again, num_uses)
             memcpy(uses, script.uses + node.first_use, num_uses * sizeof(Use))

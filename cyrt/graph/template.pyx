@@ -428,7 +428,7 @@ cdef int record_template(Recorder encoder, Template template,
     operation.kind = TEMPLATE
     operation.params = addresses
     operation.param_bytes = num_operands * sizeof(addresses[0])
-    operation.early, operation.key = NULL, 0
+    operation.early, operation.key, operation.tensors = NULL, 0, NULL
     try:
         for i in range(template.count):
             kernel = <TemplateKernel>template.kernels[i]
