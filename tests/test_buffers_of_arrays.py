@@ -28,7 +28,7 @@ def test_a_buffer_viewed_as_an_array():
     ("error", "message", "arguments"),
     [
         (TypeError, "no element type", {}),
-        (ValueError, "26 bytes are no multiple", {"dtype": cyrt.float32}),
+        (ValueError, "26 bytes are not a multiple", {"dtype": cyrt.float32}),
         (ValueError, "12 elements of int16 have 24 bytes", {"dtype": "int16", "shape": (3, 4)}),
         (TypeError, "is not an element type", {"dtype": "none"}),
     ],
@@ -45,14 +45,14 @@ def test_memory_of_the_host_as_elements(make):
     assert cyrt.asarray(buffer, dtype="float32").tolist() == [1, 2, 3, 4]
     assert cyrt.asarray(buffer, dtype="float32", shape=(2, 2)).tolist() == [[1, 2], [3, 4]]
     assert cyrt.asarray(buffer, dtype="bfloat16").shape == (8,)
-    with pytest.raises(ValueError, match="4 elements of float32 have no shape"):
+    with pytest.raises(ValueError, match="4 elements of float32 cannot have the shape"):
         cyrt.asarray(buffer, dtype="float32", shape=(3, 2))
-    with pytest.raises(ValueError, match="18 bytes are no multiple"):
+    with pytest.raises(ValueError, match="18 bytes are not a multiple"):
         cyrt.asarray(make(18), dtype="float32")
 
 
 def test_a_misaligned_buffer():
-    with pytest.raises(ValueError, match="address is no multiple"):
+    with pytest.raises(ValueError, match="address is not a multiple"):
         cyrt.asarray(cyrt.Buffer(26)[2:22], dtype=cyrt.float32)
 
 

@@ -9,7 +9,7 @@ from reduce_reference import REFERENCES
 import cyrt
 
 SOURCE = 'extern "C" __global__ void k(float* x, int n) {}'
-NO_ARRAY = "x: expected an Array, got builtins.list; cyrt.asarray() copies it to the device"
+NO_ARRAY = "x: expected an Array, got list; cyrt.asarray() copies it to the device"
 
 
 @pytest.fixture

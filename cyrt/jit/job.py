@@ -63,8 +63,8 @@ class Job:
                 raise ValueError(f"options holds an empty one: {list(options)!r}")
             if re.match(_OWN_OPTION, option):
                 raise ValueError(
-                    f"options: {option!r}: code is compiled for the architecture of the device, "
-                    "which is no option"
+                    f"options: {option!r} cannot be given: code is compiled for the device's "
+                    "architecture"
                 )
         for kind, mapping in (("headers", headers), ("define", define)):
             if mapping is not None and not isinstance(mapping, Mapping):

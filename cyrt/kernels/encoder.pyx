@@ -255,7 +255,7 @@ cdef class CommandEncoder(Recorder):
             copied = copy_graph(self.state.ordinal, self.state.epoch, <CUgraph>handle)
         except CudaError as error:
             if error.call == "cuGraphClone":
-                error.detail = f"add_graph: {handle:#x} is no CUgraph handle"
+                error.detail = f"add_graph: {handle:#x} is not a CUgraph handle"
             raise
         add_child(self, copied, reading, writing)
 
@@ -527,7 +527,7 @@ cdef size_t graph_handle(child) except? 0:
             raise TypeError("add_graph: expected a CUgraph handle as an int, or an object that "
                             f"gives one, got {type(child).__name__}") from None
     if not 0 < value < 1 << 64:
-        raise ValueError(f"add_graph: {value:#x} is no CUgraph handle")
+        raise ValueError(f"add_graph: {value:#x} is not a CUgraph handle")
     return value
 
 

@@ -93,7 +93,7 @@ cdef int divide_grid(str name, LoadedFunction function, const Geometry* geometry
         return 0
     for i in range(3):
         if cluster[i] > 1 and geometry.grid[i] % cluster[i]:
-            raise ValueError(f"{name}: the grid {triple(geometry.grid)} is no multiple of the "
+            raise ValueError(f"{name}: the grid {triple(geometry.grid)} is not a multiple of the "
                              f"cluster {triple(cluster)}")
     return 0
 

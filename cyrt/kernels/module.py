@@ -377,7 +377,7 @@ class Module:
             text = ptx
         else:
             raise ValueError(
-                f"{name}: pdl=True wants source or PTX, whose instructions can be read"
+                f"{name}: pdl=True: expected source or PTX, whose instructions can be read"
             )
         _, _, body = text.partition(f".entry {symbol}")
         if "griddepcontrol.wait" not in body.partition(".entry ")[0]:

@@ -69,8 +69,8 @@ def _allowed(kernel: Kernel, blocks: Iterable[SupportsIndex]) -> list[int]:
     allowed = sorted({index(block) for block in candidates if index(block) <= kernel.max_threads})
     if not allowed:
         raise ValueError(
-            f"{kernel.name}: blocks: expected one of at most {kernel.max_threads:,} "
-            f"threads, which the kernel allows, got {candidates}"
+            f"{kernel.name}: blocks: expected a block of {kernel.max_threads:,} threads or fewer, "
+            f"which is what the kernel allows, got {candidates}"
         )
     return allowed
 

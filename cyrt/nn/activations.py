@@ -342,7 +342,7 @@ def softplus_vjp(
         return _softplus_vjp(g, x, out=out, where=where, dtype=dtype)
     for argument, value in (("where", where), ("dtype", dtype)):
         if value is not None:
-            raise TypeError(f"softplus_vjp: {argument}: expected none beside beta={beta!r}")
+            raise TypeError(f"softplus_vjp: {argument}: expected None unless beta is 1")
     beta = positive_number(beta, "softplus_vjp", "beta")
     return _slope("softplus_of_beta_vjp", g, x, beta, "beta", out)
 

@@ -134,7 +134,10 @@ def attention(
         q = _rope(q, **turn, offset=first + (k.shape[2] - q.shape[2]))
         k = _rope(k, **turn, offset=first)
     elif position is not None:
-        raise ValueError("attention: position: without a cache it is that of rope, which is None")
+        raise ValueError(
+            "attention: position: expected None without a cache and without rope: nothing depends "
+            "on the rows' positions"
+        )
     rows, keys = q.shape[2], k.shape[2]
     if not isinstance(mask, Array) and _is_for_kernels(q) and keys <= MAX_KEYS:
         if mask is None:
@@ -158,10 +161,16 @@ def _with_cache(
     rope: dict[str, Any] | None,
 ) -> Array:
     if not (mask is None or (isinstance(mask, str) and mask == "causal")):
-        raise ValueError('attention: mask: with a cache it is None or "causal", which are the same')
+        raise ValueError(
+            'attention: mask: expected None or "causal" beside a cache, where both are causal, got '
+            f"{mask.shape if isinstance(mask, Array) else repr(mask)}"
+        )
     keys, values = check_cache(cache, q, k)
     if position is None:
-        raise ValueError("attention: position: a cache needs that of the first new row, got None")
+        raise ValueError(
+            "attention: position: expected the number of rows that the cache holds, where the new "
+            "ones go, got None"
+        )
     at = _checked_position(position, q)
     rows, capacity = q.shape[2], keys.shape[2]
     if rows > capacity:

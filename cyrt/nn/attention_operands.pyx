@@ -53,8 +53,8 @@ def check_operands(str name, q, k, v):
     check_device(values, queries, name, "v")
     heads, shared = queries.dims[1], keys.dims[1]
     if heads % shared if shared else heads:
-        raise ValueError(f"{name}: {heads} heads of q are no multiple of the {shared} heads of k "
-                         f"and v: shapes {shape_of(queries)} and {shape_of(keys)}")
+        raise ValueError(f"{name}: {heads} heads of q are not a multiple of the {shared} heads of "
+                         f"k and v: shapes {shape_of(queries)} and {shape_of(keys)}")
 
 
 cdef bint are_apart(Array x) noexcept:
@@ -135,8 +135,8 @@ def check_cache(cache, Array q, Array k):
         raise TypeError("attention: cache: expected a tuple of keys and values, got "
                         f"{type(cache).__name__}")
     if k.dims[2] != q.dims[2]:
-        raise ValueError("attention: with a cache there are as many new keys as queries: q "
-                         f"{shape_of(q)}, k {shape_of(k)}")
+        raise ValueError("attention: expected as many new keys as queries beside a cache, got "
+                         f"shapes {shape_of(q)} of q and {shape_of(k)} of k")
     keys = array_of("attention: cache", "keys", cache[0])
     values = array_of("attention: cache", "values", cache[1])
     check_rows("keys", keys, q, k)

@@ -179,8 +179,8 @@ def _check_table(name: str, x: Array, weight: Array) -> None:
     check_array(weight, f"{name}: weight")
     if weight.ndim != 2:
         raise ValueError(
-            f"{name}: weight: expected shape (rows, features), got {weight.shape}; the numbers of "
-            "rows come first"
+            f"{name}: weight: expected shape (rows, features), got {weight.shape}; the "
+            "numbers of rows are the first argument"
         )
     check_device(weight, x, name, "weight")
 

@@ -62,7 +62,8 @@ cdef int read_arguments(str name, Array x, object size, object scale_factor, obj
     if align_corners is not None:
         check_bool(align_corners, f"{name}: align_corners")
         if neighbours == NEAREST:
-            raise ValueError(f"{name}: align_corners: not for mode {mode!r}, got {align_corners}")
+            raise ValueError(f"{name}: align_corners: expected None for mode {mode!r}, got "
+                             f"{align_corners}")
     if (size is None) == (scale_factor is None):
         raise ValueError(f"{name}: expected size or scale_factor, got "
                          f"{'neither' if size is None else 'both'}")

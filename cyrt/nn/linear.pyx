@@ -210,7 +210,7 @@ cdef int check_operands(str name, object x_, object weight_, object bias_,
     check_device(bias, x, name, "bias")
     activation_code(name, activation)
     if activation == "swiglu" and weight.dims[0] % 2:
-        raise ValueError(f"{name}: swiglu takes an even number of rows of weight, got "
+        raise ValueError(f"{name}: weight: expected an even number of rows for swiglu, got shape "
                          f"{shape_of(weight)}")
     return 0
 

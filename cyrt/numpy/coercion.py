@@ -52,7 +52,7 @@ def check_cast(value: Any, target: Array, name: str, unless: str = "") -> None:
         if kind not in _KINDS:
             raise TypeError(f"{name}: expected numbers, got {type(value).__name__}")
     if _KINDS.index(kind) > _KINDS.index(target.dtype.kind):
-        raise TypeError(f"{name}: {value!r} is not cast to {target.dtype}{unless}")
+        raise TypeError(f"{name}: {value!r} cannot be cast to {target.dtype}{unless}")
 
 
 def to_inexact(x: Array) -> Array:

@@ -82,7 +82,7 @@ def einsum(
     if dtype is None:
         dtype = joint
     elif "buifc".index((dtype := _dtype(dtype)).kind) < "buifc".index(joint.kind):
-        raise TypeError(f"einsum: dtype: operands of {joint} are not cast to {dtype}")
+        raise TypeError(f"einsum: dtype: operands of {joint} cannot be cast to {dtype}")
     # Summands of bool are counted where a sum of ones is never 0.
     summed = dtype if dtype.kind != "b" else "float32"
     values: list[Any] = [

@@ -270,7 +270,7 @@ def _quantile(
     ordered, axes = _sort_axes(a, axis, name)
     n = ordered.shape[-1]
     if n == 0 and not but_nan:
-        raise ValueError(f"{name}: of no elements there is none; the shape is {a.shape}")
+        raise ValueError(f"{name}: expected at least one element, got shape {a.shape}")
     if (q.dtype.kind == "c") if isinstance(q, Array) else np.iscomplexobj(q):
         raise TypeError(f"{name}: q: expected real numbers from 0 to {whole}, got {q!r}")
     parts = as_array_like(ordered, q, f"{name}: q", "float64")

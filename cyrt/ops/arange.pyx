@@ -68,7 +68,7 @@ def arange(start, stop=None, step=1, dtype=None, *, device=None):
     whole = isinstance(start, int) and isinstance(stop, int) and isinstance(step, int)
     found = _dtype(dtype) if dtype is not None else DEFAULTS["i" if whole else "f"]
     if found.kind == "b":
-        raise TypeError("arange: bool has no evenly spaced numbers")
+        raise TypeError("arange: dtype: expected a numeric type, got bool")
     if whole:
         count = -((start - stop) // step)
     else:
@@ -187,7 +187,7 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, *, d
     complex_ = isinstance(ends[0], complex) or isinstance(ends[1], complex)
     found = _dtype(dtype) if dtype is not None else DEFAULTS["c" if complex_ else "f"]
     if complex_ and found.kind != "c":
-        raise TypeError(f"linspace: complex ends for {found}")
+        raise TypeError(f"linspace: dtype: expected a complex type for complex ends, got {found}")
     # Integers are converted from floats.
     result = x = make((num,), found.code if found.kind in "fc" else FLOAT64, device)
     count = x.count

@@ -65,8 +65,13 @@ def axes_of(axis: Any, ndim: int, name: str = "axis") -> tuple[int, ...]:
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
     found = tuple(axis_of(each, ndim, name) for each in axes)
     if len(set(found)) != len(found):
-        raise ValueError(f"{name}: {axis} names an axis twice, of {ndim}")
+        raise ValueError(f"{name}: {axis} names one of {ndim} axes twice")
     return found
+
+
+def type_name(value: Any) -> str:
+    """Return the name of a value's type, with its module unless that is Python's own."""
+    return f"{type(value).__module__}.{type(value).__name__}".removeprefix("builtins.")
 
 
 def check_array(x: Any, name: str) -> Array:
@@ -78,6 +83,4 @@ def check_array(x: Any, name: str) -> Array:
         if (hasattr(x, "__array__") or isinstance(x, (list, tuple)))
         else ""
     )
-    raise TypeError(
-        f"{name}: expected an Array, got {type(x).__module__}.{type(x).__name__}{advice}"
-    )
+    raise TypeError(f"{name}: expected an Array, got {type_name(x)}{advice}")

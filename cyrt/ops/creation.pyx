@@ -184,7 +184,7 @@ cdef tuple from_other(obj):
          and each.name != "bfloat16"), None)
     if name is None:
         raise TypeError(f"{type(obj).__name__}: its element type (kind {kind!r}, {itemsize} bytes) "
-                        "is none of cyrt's")
+                        "has no counterpart in cyrt")
     ndim = dims_of(shape, dims)
     check_size(ndim, dims)
     contiguous = itemsize
@@ -192,11 +192,11 @@ cdef tuple from_other(obj):
         step = contiguous if strides is None else strides[d]
         contiguous *= dims[d]
         if step % itemsize:
-            raise ValueError(f"{type(obj).__name__}: a stride of {step} bytes is no multiple of "
+            raise ValueError(f"{type(obj).__name__}: a stride of {step} bytes is not a multiple of "
                              f"the element's {itemsize}")
         steps[d] = step // itemsize
     if (memory.address + <long long>first) % itemsize:
-        raise ValueError(f"{type(obj).__name__}: its address is no multiple of the element's "
+        raise ValueError(f"{type(obj).__name__}: its address is not a multiple of the element's "
                          f"{itemsize} bytes")
     return view_of(memory, _dtype(name).code, ndim, dims, steps, first // itemsize), read_only
 
@@ -213,7 +213,7 @@ cdef Array from_buffer(Buffer buffer, object dtype, object shape):
     target = _dtype(dtype)
     if shape is None:
         if buffer.size % target.itemsize:
-            raise ValueError(f"asarray: {buffer.size:,} bytes are no multiple of {target}'s "
+            raise ValueError(f"asarray: {buffer.size:,} bytes are not a multiple of {target}'s "
                              f"{target.itemsize}")
         dims[0] = buffer.size // target.itemsize
     else:
@@ -227,7 +227,7 @@ cdef Array from_buffer(Buffer buffer, object dtype, object shape):
         raise ValueError(f"asarray: {count:,} elements of {target} have {needed:,} bytes, the "
                          f"Buffer has {buffer.size:,}")
     if buffer.address % target.itemsize:
-        raise ValueError(f"asarray: the Buffer's address is no multiple of {target}'s "
+        raise ValueError(f"asarray: the Buffer's address is not a multiple of {target}'s "
                          f"{target.itemsize} bytes")
     return view_of(buffer, target.code, ndim, dims, steps, 0)
 
@@ -235,13 +235,13 @@ cdef Array from_buffer(Buffer buffer, object dtype, object shape):
 cdef object from_host_buffer(object buffer, object target, object shape):
     """View the bytes of a page-locked or managed Buffer as a NumPy array."""
     if buffer.nbytes % target.itemsize:
-        raise ValueError(f"asarray: {buffer.nbytes:,} bytes are no multiple of {target}'s "
+        raise ValueError(f"asarray: {buffer.nbytes:,} bytes are not a multiple of {target}'s "
                          f"{target.itemsize}")
     values = np.frombuffer(buffer, target.numpy)
     try:
         return values if shape is None else values.reshape(shape)
     except ValueError:
-        raise ValueError(f"asarray: {values.size:,} elements of {target} have no shape "
+        raise ValueError(f"asarray: {values.size:,} elements of {target} cannot have the shape "
                          f"{shape}") from None
 
 

@@ -31,7 +31,7 @@ from cyrt.ndarray cimport (
     set_operand, shape_of, unallocated,
 )
 from cyrt.operators import functions
-from cyrt.ops.arguments import refuse_device
+from cyrt.ops.arguments import refuse_device, type_name
 from cyrt.ops.copy cimport (
     assign_array, broadcast_steps, cast, check_device, check_out, fill, overwrites, write_out,
 )
@@ -90,8 +90,7 @@ cdef inline int compute_type(int op, int code) except -1:
 
 cdef int refuse_operand(str name, object value) except -1:
     advice = "; cyrt.asarray() copies it to the device" if isinstance(value, np.ndarray) else ""
-    raise TypeError(f"{name}: expected an Array, got "
-                    f"{type(value).__module__}.{type(value).__name__}{advice}")
+    raise TypeError(f"{name}: expected an Array, got {type_name(value)}{advice}")
 
 
 # -- calls that are replayed by their key ----------------------------------------------------------

@@ -405,8 +405,8 @@ def take_along_axis(x, /, indices, axis=-1):
             if index.dims[d] == 1:
                 space.shape[d] = array.dims[d]
             elif index.dims[d] != array.dims[d]:
-                raise ValueError(f"take_along_axis: shapes {array.shape} and {index.shape} do not "
-                                 f"broadcast but for axis {chosen}")
+                raise ValueError(f"take_along_axis: indices: expected a shape that broadcasts to "
+                                 f"{array.shape} except along axis {chosen}, got {index.shape}")
     space.indices[0].size = array.dims[chosen]
     space.indices[0].stride = array.steps[chosen]
     space.indices[0].kind = kinds[index.code]

@@ -95,8 +95,8 @@ def concat(arrays, /, axis=0):
         x = <Array>each
         for d in range(first.ndim_):
             if x.ndim_ != first.ndim_ or d != along and x.dims[d] != dims[d]:
-                raise ValueError(f"concat: shapes {shape_of(first)} and {shape_of(x)} differ "
-                                 f"elsewhere than along axis {along}")
+                raise ValueError("concat: expected shapes that are equal except along axis "
+                                 f"{along}, got {shape_of(first)} and {shape_of(x)}")
         dims[along] = plus(dims[along], x.dims[along])
     result = new_array(device_of(first), joint_code(parts), first.ndim_, dims)
     for each in parts:
@@ -226,7 +226,7 @@ def roll(x, /, shift, axis=None):
     cdef int count = 0, d
     if axis is None:
         if not is_int(shift) and hasattr(shift, "__len__"):
-            raise ValueError(f"roll: shift {shift} needs as many axes")
+            raise ValueError(f"roll: axis: expected an axis for each shift of {shift}, got None")
         flat = reshape_array(array, 1, &array.count, False)
         shifts[0] = whole_number(shift, "roll: shift") % flat.count if flat.count else 0
         moved[0] = 0
@@ -387,7 +387,8 @@ cdef object counts_of(object repeats, long long size):
     if counts.dtype.kind not in "iu" and counts.size:
         raise TypeError(f"repeat: repeats: expected ints, got {counts.dtype}")
     if counts.ndim > 1 or counts.size != 1 and counts.size != size:
-        raise ValueError(f"repeat: repeats: expected one int or {size}, got shape {counts.shape}")
+        raise ValueError(f"repeat: repeats: expected one int, or one for each of {size} elements, "
+                         f"got shape {counts.shape}")
     if counts.size and counts.min() < 0:
         raise ValueError(f"repeat: repeats: expected 0 or more, got {counts.min()}")
     return counts.astype(np.int64)

@@ -469,8 +469,8 @@ def tensordot(x1, x2, /, axes=2):
     summed_a, summed_b = list(pairs[0]), list(pairs[1])
     if len(summed_a) != len(summed_b) or any(
             a.dims[<int>i] != b.dims[<int>j] for i, j in zip(summed_a, summed_b)):
-        refuse_shapes("tensordot", a, b, f"axes {tuple(summed_a)} and {tuple(summed_b)} are not of "
-                      "the same sizes")
+        refuse_shapes("tensordot", a, b, f"the sizes along axes {tuple(summed_a)} of x1 and "
+                      f"{tuple(summed_b)} of x2 must be equal")
     return contract("tensordot", cast(a, code), cast(b, code), summed_a, summed_b)
 
 
@@ -530,8 +530,8 @@ cdef object sum_axes(str name, object x1, object x2, int axis):
         return truth_of(name, sum_axes(name, cast(a, FLOAT32), cast(b, FLOAT32), axis), None)
     axis = b.ndim_ + (axis if b.ndim_ > 1 else -1)
     if a.dims[a.ndim_ - 1] != b.dims[axis]:
-        refuse_shapes(name, a, b, f"{a.dims[a.ndim_ - 1]} and {b.dims[axis]} elements are to be "
-                      "summed together")
+        refuse_shapes(name, a, b, f"the last size of x1, {a.dims[a.ndim_ - 1]}, and the size of x2 "
+                      f"along axis {axis}, {b.dims[axis]}, must be equal")
     return contract(name, cast(a, code), cast(b, code), [a.ndim_ - 1], [axis])
 
 

@@ -58,7 +58,8 @@ cdef int MAXIMUM = op_code("maximum"), MINIMUM = op_code("minimum")
 
 cdef int refuse_empty(str name, Array x, unsigned long long axes) except -1:
     reduced = tuple([d for d in range(x.ndim_) if axes >> d & 1])
-    raise ValueError(f"{name}: no elements to take it of: shape {shape_of(x)}, axes {reduced}")
+    raise ValueError(f"{name}: expected at least one element over axes {reduced}, got shape "
+                     f"{shape_of(x)}")
 
 
 cdef unsigned long long axes_mask(Array x, object axis) except? 0:
@@ -154,7 +155,7 @@ cdef Array initial_value(str name, object initial, Array x):
     if not is_number(initial):
         raise TypeError(f"{name}: initial: expected a number, got {type(initial).__name__}")
     if kinds[x.code] != c"c" and isinstance(python_number(initial), complex):
-        raise TypeError(f"{name}: initial: {initial} is none of {DTYPES[x.code]}")
+        raise TypeError(f"{name}: initial: {initial} cannot be cast to {DTYPES[x.code]}")
     return full((), initial, dtype=DTYPES[x.code], device=x.device)
 
 

@@ -64,7 +64,8 @@ cdef Array cumulative(int op, str name, object x, object axis, object dtype, obj
     if array.ndim_ == 0:
         array = flat(array)
     elif axis is None and array.ndim_ > 1:
-        raise ValueError(f"{name}: x has shape {shape_of(array)}: give an axis")
+        raise ValueError(f"{name}: axis: expected an int for an array of shape {shape_of(array)}, "
+                         "got None")
     return scan_along(op, array, 0 if axis is None else axis_of(axis, array.ndim_), dtype, initial)
 
 

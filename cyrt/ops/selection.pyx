@@ -36,8 +36,8 @@ cdef object parse_item(object part):
             return part
         if (<Array>part).code == BOOL:
             return part if (<Array>part).ndim_ else bool(part)
-        raise IndexError(f"an array of indices is of integers or booleans, got {part.dtype} of "
-                         f"shape {part.shape}")
+        raise IndexError("expected an array of integers or booleans as an index, got "
+                         f"{part.dtype} of shape {part.shape}")
     if isinstance(part, (np.ndarray, list, tuple, range)):
         found = np.asarray(part)
         if found.size == 0 and not isinstance(part, np.ndarray):
@@ -46,12 +46,12 @@ cdef object parse_item(object part):
             return bool(found)
         if found.dtype.kind in "biu":
             return found
-        raise IndexError(f"an array of indices is of integers or booleans, got {found.dtype} of "
-                         f"shape {found.shape}")
+        raise IndexError("expected an array of integers or booleans as an index, got "
+                         f"{found.dtype} of shape {found.shape}")
     if PyIndex_Check(part):
         return part
-    raise IndexError("an index is an int, a slice, an Ellipsis, None, or an array of integers or "
-                     f"booleans, got {type(part).__name__}")
+    raise IndexError("expected an int, a slice, an Ellipsis, None, or an array of integers or "
+                     f"booleans as an index, got {type(part).__name__}")
 
 
 cdef inline bint is_array(object part):

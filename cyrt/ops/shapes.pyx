@@ -324,8 +324,8 @@ def moveaxis(x, /, source, destination):
                         "None")
     count = axes_at(source, array.ndim_, sources)
     if axes_at(destination, array.ndim_, places) != count:
-        raise ValueError(f"moveaxis: source {source} and destination {destination} are not equally "
-                         "many")
+        raise ValueError(f"moveaxis: expected as many destinations as sources, got {source} and "
+                         f"{destination}")
     for d in range(array.ndim_):
         order[d] = -1
         moved[d] = False
@@ -544,8 +544,8 @@ def split(x, /, indices_or_sections, axis=0):
         indices_or_sections = indices_or_sections.tolist()
     if is_int(indices_or_sections):
         if indices_or_sections <= 0 or size % indices_or_sections:
-            raise ValueError(f"split: axis {along} of size {size} has no {indices_or_sections} "
-                             "equal parts")
+            raise ValueError(f"split: axis {along} of size {size} cannot be split into "
+                             f"{indices_or_sections} equal parts; array_split() makes unequal ones")
         bounds = range(size // indices_or_sections, size, size // indices_or_sections) if size \
             else [0] * (indices_or_sections - 1)
     else:

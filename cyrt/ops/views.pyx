@@ -46,7 +46,7 @@ def diagonal(x, /, offset=0, axis1=0, axis2=1):
                          f"{shape_of(array)}")
     row, column = axis_at(axis1, array.ndim_), axis_at(axis2, array.ndim_)
     if row == column:
-        raise ValueError(f"diagonal: axis1 and axis2 are one axis, {row}")
+        raise ValueError(f"diagonal: expected two different axes, got {axis1} and {axis2}")
     for d in range(array.ndim_):
         if d != row and d != column:
             dims[ndim], steps[ndim] = array.dims[d], array.steps[d]
@@ -119,8 +119,8 @@ def view_as(x, dtype, /):
             dims[last], steps[last] = array.dims[last] * old // new, 1
     if not fits:
         raise ValueError(f"view: an array of {array.dtype}, shape {shape_of(array)} and strides "
-                         f"{array.strides} is no view of {_dtype(dtype)}: another size of elements "
-                         "needs a contiguous last dimension of a multiple of it")
+                         f"{array.strides} cannot be viewed as {_dtype(dtype)}: elements of "
+                         "another size need a contiguous last dimension of a multiple of it")
     check_size(array.ndim_, dims)
     return view_of(array, code, array.ndim_, dims, steps, 0)
 

@@ -293,7 +293,7 @@ def test_what_is_no_graph(encoder, child, error):
 
 @pytest.mark.usefixtures("only_emulated")
 def test_a_handle_that_the_driver_refuses(module, library, encoder):
-    with pytest.raises(cyrt.CudaError, match=r"cuGraphClone.*\nadd_graph: 0x3039 is no CUgraph"):
+    with pytest.raises(cyrt.CudaError, match=r"cuGraphClone.*\nadd_graph: 0x3039 is not a CUgraph"):
         encoder.add_graph(12345)
     gone = library.graph()
     library("cuGraphDestroy", gone)

@@ -241,8 +241,8 @@ def test_clusters_are_of_the_device(module, y):
     if device.attribute("CLUSTER_LAUNCH"):
         for grid, cluster, match in (
             (16, 16, "at most 8"),
-            (3, 2, "no multiple"),
-            ((4, 3), (2, 2), "no multiple"),
+            (3, 2, "not a multiple"),
+            ((4, 3), (2, 2), "not a multiple"),
             (8, (1 << 31, 1 << 31, 4), "at most 8"),
         ):
             with pytest.raises(ValueError, match=match):
@@ -288,14 +288,14 @@ def test_clusters_are_checked_when_recorded(only_emulated, python):
         code = 'extern "C" __global__ void k(int* y) {}'
         y, encoder = cyrt.zeros(1, dtype="int32"), cyrt.current_encoder()
         kernel = cyrt.Kernel(code, "k")
-        with pytest.raises(ValueError, match=r"grid \(4, 3, 1\) is no multiple .* \(2, 2, 1\)"):
+        with pytest.raises(ValueError, match=r"grid \(4, 3, 1\) is not a multiple .* \(2, 2, 1\)"):
             kernel[(4, 3), 1](y)
         with pytest.raises(ValueError, match=r"cluster \(4, 1, 1\): .* compiled for \(2, 2, 1\)"):
             encoder.add_kernel(kernel, (4, 4), 1, (y,), cluster=4)
         ANSWERS["cuFuncGetAttribute"].clear()
         kernel = cyrt.Kernel(code, "k")
-        for grid, cluster, match in ((16, 16, "has 16 blocks, at most 8"), (3, 2, "no multiple"),
-                                     ((4, 3), (2, 2), "no multiple"),
+        for grid, cluster, match in ((16, 16, "has 16 blocks, at most 8"), (3, 2, "not a multiple"),
+                                     ((4, 3), (2, 2), "not a multiple"),
                                      (8, (1 << 31, 1 << 31, 4), "at most 8")):
             with pytest.raises(ValueError, match=match):
                 encoder.add_kernel(kernel, grid, 1, (y,), cluster=cluster)
@@ -312,7 +312,7 @@ def test_clusters_that_a_kernel_is_compiled_for(y):
     kernel = cyrt.Kernel(
         'extern "C" __global__ void __cluster_dims__(2, 2) k(int* y){ atomicAdd(y, 1); }', "k"
     )
-    with pytest.raises(ValueError, match=r"grid \(4, 3, 1\) is no multiple of .*\(2, 2, 1\)"):
+    with pytest.raises(ValueError, match=r"grid \(4, 3, 1\) is not a multiple of .*\(2, 2, 1\)"):
         kernel[(4, 3), 1](y)
     with pytest.raises(ValueError, match=r"cluster \(4, 1, 1\): .*compiled for \(2, 2, 1\)"):
         cyrt.current_encoder().add_kernel(kernel, (4, 4), 1, (y,), cluster=4)

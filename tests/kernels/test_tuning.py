@@ -188,7 +188,7 @@ def test_without_a_cache_the_choice_lasts_as_long_as_the_kernel(python, tmp_path
 @pytest.mark.parametrize(
     ("blocks", "error", "match"),
     [
-        ([], ValueError, "expected one of at most"),
+        ([], ValueError, "threads or fewer"),
         ([2048], ValueError, r"got \[2048\]"),
         ([0], ValueError, "at least 1, got 0"),
         ([1.5], TypeError, "got 1.5"),

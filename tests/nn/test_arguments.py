@@ -181,7 +181,7 @@ def test_operands_that_are_none(name):
                 for each in found if isinstance(found, tuple) else (found,):
                     assert each is None or each.numpy().size
             else:
-                message = f"{name}: ({'|'.join(some)}): expected an Array, got builtins.NoneType"
+                message = f"{name}: ({'|'.join(some)}): expected an Array, got NoneType"
                 with pytest.raises(TypeError, match=message):
                     function(**call)
 

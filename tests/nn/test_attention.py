@@ -215,7 +215,7 @@ def full(shape, name="float32"):
         (
             lambda: attention(full((2, 3, 3, 8)), full(K), full(K)),
             ValueError,
-            r"3 heads of q are no multiple of the 2 heads of k and v: shapes \(2, 3, 3, 8\)",
+            r"3 heads of q are not a multiple of the 2 heads of k and v: shapes \(2, 3, 3, 8\)",
         ),
         (
             lambda: attention(full(Q), full(K, "float16"), full(K)),

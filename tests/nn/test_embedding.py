@@ -95,7 +95,7 @@ X, W = cyrt.zeros(3, dtype="int32"), cyrt.ones((4, 2))
             ValueError,
             r"embedding: weight: expected shape \(rows, features\), got \(2,\)",
         ),
-        (lambda: nn.embedding([1], W), TypeError, "embedding: x: expected an Array, got builtins"),
+        (lambda: nn.embedding([1], W), TypeError, "embedding: x: expected an Array, got list"),
         (
             lambda: nn.embedding_vjp(cyrt.ones((3, 2)), X, W.astype("int32")),
             TypeError,

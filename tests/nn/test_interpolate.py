@@ -229,7 +229,7 @@ X = cyrt.ones((1, 4, 4, 3))
         (
             lambda: nn.interpolate(X, 2, align_corners=False),
             ValueError,
-            "align_corners: not for mode 'nearest', got False",
+            "align_corners: expected None for mode 'nearest', got False",
         ),
         (
             lambda: nn.interpolate(X, 2, mode="bilinear", align_corners=1),

@@ -290,7 +290,7 @@ def test_wrong_arguments():
         nn.linear(x, w, activation="elu")
     with pytest.raises(ValueError, match=r"linear: activation: expected None or .* got \['relu'\]"):
         nn.linear(x, w, activation=["relu"])
-    with pytest.raises(ValueError, match=r"even number of rows of weight, got \(5, 4\)"):
+    with pytest.raises(ValueError, match=r"even number of rows for swiglu, got shape \(5, 4\)"):
         nn.linear(x, w, activation="swiglu")
     with pytest.raises(TypeError, match=r"linear: x: expected an Array, got numpy\.ndarray"):
         nn.linear(np.zeros((3, 4), np.float32), w)
@@ -460,7 +460,9 @@ def test_wrong_arguments_of_gradients():
     g, x, w = cyrt.zeros((3, 5)), cyrt.zeros((3, 4)), cyrt.zeros((5, 4))
     with pytest.raises(ValueError, match="linear_vjp: activation: expected None or .* got 'elu'"):
         nn.linear_vjp(g, x, w, activation="elu")
-    with pytest.raises(ValueError, match="linear_vjp: swiglu takes an even number of rows"):
+    with pytest.raises(
+        ValueError, match="linear_vjp: weight: expected an even number of rows for swiglu"
+    ):
         nn.linear_vjp(g, x, w, activation="swiglu")
     with pytest.raises(TypeError, match="linear_vjp: bias: expected a real floating-point type"):
         nn.linear_vjp(g, x, w, cyrt.zeros(5, dtype="int32"))

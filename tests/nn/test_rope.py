@@ -238,11 +238,7 @@ def test_out(traditional, features, rng):
             r"rope: the result has shape .* cannot be written into shape \(3,\)",
         ),
         (lambda x: rope(x, 8, out=1), TypeError, "rope: out: expected an Array, got int"),
-        (
-            lambda x: rope_vjp([1.0], 2),
-            TypeError,
-            "rope_vjp: g: expected an Array, got builtins.list",
-        ),
+        (lambda x: rope_vjp([1.0], 2), TypeError, "rope_vjp: g: expected an Array, got list"),
     ],
 )
 def test_bad_input(call, error, message):

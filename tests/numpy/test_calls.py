@@ -270,7 +270,7 @@ def test_bad_calls():
     x = cyrt.asarray(HOST)
     with pytest.raises(ValueError, match="sort: kind: expected one of quicksort, .*, got 'quick'"):
         cyrt.sort(x, kind="quick")
-    with pytest.raises(TypeError, match="hstack: expected an Array, got builtins.float"):
+    with pytest.raises(TypeError, match="hstack: expected an Array, got float"):
         cyrt.hstack([x, 1.5])
     with pytest.raises(ValueError, match="ravel: order: expected 'C', 'F', 'A' or 'K', got 'B'"):
         x.ravel("B")
@@ -278,7 +278,7 @@ def test_bad_calls():
         cyrt.dot(x, cyrt.permute_dims(x, (0, 2, 1)), out=cyrt.zeros(3))
     with pytest.raises(TypeError, match="nanvar: dtype: expected a floating-point type, got int64"):
         cyrt.nanvar(x, dtype=int)
-    with pytest.raises(TypeError, match=r"got builtins.list; cyrt.asarray\(\) copies it"):
+    with pytest.raises(TypeError, match=r"got list; cyrt.asarray\(\) copies it"):
         cyrt.sum([1, 2])
 
 

@@ -360,7 +360,7 @@ def test_numbers_alone_with_options():
     assert type(cyrt.clip(0.5, 1, 2)) is type(np.clip(0.5, 1, 2))
     with pytest.raises(TypeError, match="only numbers"):
         cyrt.clip(3, 0, 2, cyrt.ones(()))
-    with pytest.raises(TypeError, match=r"clip: expected an Array, got builtins\.str"):
+    with pytest.raises(TypeError, match=r"clip: expected an Array, got str"):
         cyrt.clip(3, "a")
 
 
@@ -460,7 +460,7 @@ def test_quantiles_of_nothing():
             np.full(np.sum(x, axis=axis).shape, np.nan, np.float32),
             False,
         )
-        with pytest.raises(ValueError, match="quantile: of no elements there is none"):
+        with pytest.raises(ValueError, match="quantile: expected at least one element"):
             cyrt.quantile(cyrt.asarray(x), 0.5, axis)
 
 

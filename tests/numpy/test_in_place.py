@@ -137,7 +137,7 @@ def test_shared_memory(keys):
 
 def test_writing_refused():
     x = cyrt.asarray([1, 2, 3])
-    with pytest.raises(TypeError, match="1.5 is not cast to int64 unless casting='unsafe'"):
+    with pytest.raises(TypeError, match="1.5 cannot be cast to int64 unless casting='unsafe'"):
         cyrt.copyto(x, 1.5)
     with pytest.raises(ValueError, match=r"mask: expected 3 elements, got shape \(2,\)"):
         cyrt.place(x, x[:2] > 0, [1])

@@ -92,7 +92,7 @@ def test_beginnings_are_of_the_result_s_type():
         (ValueError, "cannot convert inf to int64", lambda: cyrt.min(x, initial=np.inf)),
         (
             TypeError,
-            r"sum: initial: 1j is none of float32",
+            r"sum: initial: 1j cannot be cast to float32",
             lambda: cyrt.sum(cyrt.ones(2), initial=1j),
         ),
         (

@@ -189,7 +189,11 @@ def test_arange(start, stop, step, unit, dtype):
         (lambda: cyrt.linspace(0, 1, -1), ValueError, "num: expected 0 or more, got -1"),
         (lambda: cyrt.linspace(0, 1, 2.0), TypeError, "num: expected an int, got float"),
         (lambda: cyrt.linspace("0", 1, 2), TypeError, "start: expected a number, got str"),
-        (lambda: cyrt.linspace(0, 1j, 2, dtype="float32"), TypeError, "complex ends for float32"),
+        (
+            lambda: cyrt.linspace(0, 1j, 2, dtype="float32"),
+            TypeError,
+            "expected a complex type for complex ends, got float32",
+        ),
         (lambda: cyrt.linspace(0, 300, 2, dtype="uint8"), OverflowError, "300 is out of range"),
     ],
 )

@@ -177,11 +177,13 @@ def test_diff_as_numpy(name, shape, n, how, beside, seed):
 def test_refused():
     x = cyrt.asarray(np.zeros((2, 3), np.float32))
     for function in (cumulative_sum, cumulative_prod):
-        with pytest.raises(ValueError, match=r"shape \(2, 3\): give an axis"):
+        with pytest.raises(
+            ValueError, match=r"axis: expected an int for an array of shape \(2, 3\)"
+        ):
             function(x)
         with pytest.raises(np.exceptions.AxisError):
             function(x, axis=2)
-        with pytest.raises(TypeError, match="expected an Array, got builtins.list"):
+        with pytest.raises(TypeError, match="expected an Array, got list"):
             function([1, 2])
     with pytest.raises(ValueError, match="n: expected 0 or more, got -1"):
         diff(x, n=-1)
