@@ -61,8 +61,8 @@ def show_config(mode: Literal["stdout", "dicts"] = "stdout") -> dict[str, Any] |
 
     Examples
     --------
-    >>> cyrt.show_config(mode="dicts")["devices"][0]["emulated"]
-    True
+    >>> cyrt.show_config(mode="dicts")["devices"][0]["index"]
+    0
     """
     if mode not in ("stdout", "dicts"):
         raise ValueError(f"show_config: mode: expected 'stdout' or 'dicts', got {mode!r}")
