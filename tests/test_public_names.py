@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 import cyrt
+import cyrt.cupy_compat
 from cyrt import ops
 from cyrt.dtypes import DTYPES
 from cyrt.numpy import index_tricks, numpy_objects, type_names
 
-PACKAGES = (cyrt, cyrt.nn, cyrt.random, cyrt.kernels, cyrt.numpy)
+PACKAGES = (cyrt, cyrt.nn, cyrt.random, cyrt.kernels, cyrt.numpy, cyrt.cupy_compat)
 # The others are NumPy's own.
 OURS = [name for name in cyrt.numpy.__all__ if getattr(cyrt.numpy, name) is not getattr(np, name)]
 
@@ -40,7 +41,7 @@ def test_a_signature(each):
 def test_names_are_the_public_ones():
     other = [
         f"{module.__name__}.{name}: {each.__name__}"
-        for module in (cyrt, cyrt.nn, cyrt.random, cyrt.kernels)
+        for module in (cyrt, cyrt.nn, cyrt.random, cyrt.kernels, cyrt.cupy_compat)
         for name, each in vars(module).items()
         if not name.startswith("_")
         and callable(each)

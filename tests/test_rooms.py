@@ -33,6 +33,7 @@ FLOORS = {
     "explaining": 9,
     "ops": 9,
     "random": 10,
+    "cupy_compat": 11,
     "nn": 11,
     "numpy": 11,
     "random/__init__": 12,

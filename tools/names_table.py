@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import cyrt
+import cyrt.cupy_compat
 
 REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "reference"
 TARGET = REFERENCE / "names.md"
@@ -61,7 +62,7 @@ def table() -> str:
         lines += [f"| `{name}` | {summary(name, getattr(cyrt, name))} |" for name in names]
         lines.append("")
     lines += ["## Modules", "", "| name | |", "|---|---|"]
-    for name in ("kernels", "nn", "numpy", "random"):
+    for name in ("cupy_compat", "kernels", "nn", "numpy", "random"):
         lines.append(f"| [`{name}`]({name}.md) | {summary(name, getattr(cyrt, name))} |")
     return "\n".join(lines) + "\n"
 

@@ -21,9 +21,10 @@ from types import ModuleType
 from typing import Any
 
 import cyrt
+import cyrt.cupy_compat
 import cyrt.kernels
 
-MODULES = ("cyrt", "cyrt.nn", "cyrt.numpy", "cyrt.random", "cyrt.kernels")
+MODULES = ("cyrt", "cyrt.nn", "cyrt.numpy", "cyrt.random", "cyrt.kernels", "cyrt.cupy_compat")
 Definition = ast.FunctionDef | ast.ClassDef
 _ROLE = re.compile(r":(?:func|class|meth|mod|attr):`~?([^`]*)`")
 # A table of reStructuredText: rulers of "=", a head, lines between them.
@@ -33,7 +34,7 @@ _TABLE = re.compile(rf"^{_RULER}(?:[^=\n].*\n)+{_RULER}(?:[^=\n].*\n)+{_RULER}",
 
 def public_path(name: str) -> str | None:
     """Where the reference has a name, which may stand without its module."""
-    for module in (cyrt, cyrt.nn, cyrt.numpy, cyrt.random):
+    for module in (cyrt, cyrt.nn, cyrt.numpy, cyrt.random, cyrt.cupy_compat):
         short = name.removeprefix(f"{module.__name__}.")
         if short in module.__all__ and not isinstance(getattr(module, short), ModuleType):
             return f"{module.__name__}.{short}"

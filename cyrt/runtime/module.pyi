@@ -19,6 +19,7 @@ class LoadedFunction:
     name: str
     max_threads: int
     static_smem: int
+    def attributes(self) -> dict[str, int]: ...
     @property
     def registers(self) -> int: ...
     @property

@@ -18,6 +18,10 @@ from cyrt.runtime.reserve cimport Shortage, give_back, pools
 from cyrt.runtime cimport waiting
 from cyrt.runtime.waiting cimport wait_all
 
+cdef extern from "cuda.h":
+    CUfunction_attribute CU_FUNC_ATTRIBUTE_CACHE_MODE_CA
+    CUfunction_attribute CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
+
 cdef enum:
     LOG_BYTES = 16384
     PLAIN_SMEM = 48 << 10       # bytes of shared memory that a block may use without opting in
@@ -294,6 +298,19 @@ cdef class LoadedFunction(Runnable):
             result = cu.cuFuncGetAttribute(&value, which, self.handle)
         leave(self.module.ordinal, entered, result, b"cuFuncGetAttribute")
         return value
+
+    def attributes(self):
+        """The driver's numbers that describe the function and have no property, by their names."""
+        return {
+            "const_size_bytes": self.attribute(CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES),
+            "ptx_version": self.attribute(CU_FUNC_ATTRIBUTE_PTX_VERSION),
+            "binary_version": self.attribute(CU_FUNC_ATTRIBUTE_BINARY_VERSION),
+            "cache_mode_ca": self.attribute(CU_FUNC_ATTRIBUTE_CACHE_MODE_CA),
+            "max_dynamic_shared_size_bytes": self.attribute(
+                CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES),
+            "preferred_shared_memory_carveout": self.attribute(
+                CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT),
+        }
 
     @property
     def registers(self):

@@ -1,0 +1,375 @@
+"""``ElementwiseKernel``: an operation that runs once for each element of its arguments."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from math import prod
+from typing import Any
+
+import cyrt.ops as ops
+from cyrt.cupy_compat import device_code
+from cyrt.cupy_compat.operands import (
+    Layout,
+    broadcast_layout,
+    broadcast_shape,
+    convert,
+    is_small,
+    merge_axes,
+    operand,
+    split,
+)
+from cyrt.cupy_compat.parameters import Parameter, check_name, parse, resolve
+from cyrt.cupy_compat.source import Argument, indexer_declaration, indexer_parameters, prelude
+from cyrt.dtypes import DType
+from cyrt.kernels import Kernel
+from cyrt.ndarray import Array
+from cyrt.runtime.stream import stream as as_stream
+
+_MOST_PLANS = 1024
+_MOST_BLOCKS = 2**31 - 1
+
+
+def on_stream(stream: Any) -> AbstractContextManager[Any]:
+    """The block in which work goes to a stream: for None, to the current one."""
+    return contextlib.nullcontext() if stream is None else as_stream(stream)
+
+
+class UserKernel:
+    """What elementwise kernels and reductions share: parameters, and the kernels compiled."""
+
+    name: str
+    in_params: tuple[Parameter, ...]
+    out_params: tuple[Parameter, ...]
+    _cached_codes: dict[tuple[str, ...], str]
+
+    def __init__(
+        self, in_params: str, out_params: str, name: str, preamble: str, options: Sequence[str]
+    ) -> None:
+        self.name = self.__name__ = check_name(name)
+        self.in_params = parse(in_params, const=True)
+        self.out_params = parse(out_params, const=False)
+        names = [each.name for each in self.params]
+        if "i" in names:
+            raise ValueError("Can not use 'i' as a parameter name")
+        for each in names:
+            if names.count(each) > 1:
+                raise ValueError(f"{name}: two parameters have the name {each!r}")
+        if isinstance(options, str):
+            raise TypeError(f"options: expected a sequence of str, got the str {options!r}")
+        self.preamble = preamble
+        self.options = tuple(options)
+        self._cached_codes = {}
+        self._kernels: dict[Any, Any] = {}
+        self._plans: dict[Any, Any] = {}
+
+    @property
+    def params(self) -> tuple[Parameter, ...]:
+        """The inputs and the outputs."""
+        return self.in_params + self.out_params
+
+    @property
+    def nin(self) -> int:
+        """Number of inputs."""
+        return len(self.in_params)
+
+    @property
+    def nout(self) -> int:
+        """Number of outputs."""
+        return len(self.out_params)
+
+    @property
+    def nargs(self) -> int:
+        """Number of inputs and outputs."""
+        return self.nin + self.nout
+
+    @property
+    def cached_codes(self) -> dict[tuple[str, ...], str]:
+        """The CUDA C++ of each kernel compiled so far, by the types of its arrays."""
+        if not self._cached_codes:
+            warnings.warn(f"{self.name}: nothing is compiled before the first call", stacklevel=2)
+        return dict(self._cached_codes)
+
+    @property
+    def cached_code(self) -> str:
+        """The CUDA C++ of the kernel that was compiled first."""
+        if len(self._cached_codes) > 1:
+            warnings.warn(
+                f"{self.name}: compiled for several types; see cached_codes", stacklevel=2
+            )
+        if not self._cached_codes:
+            raise RuntimeError(f"{self.name}: nothing is compiled before the first call")
+        return next(iter(self._cached_codes.values()))
+
+    def _operands(self, args: Sequence[Any]) -> list[Any]:
+        """The arguments as arrays and numbers; None for outputs that are to be allocated."""
+        if len(args) not in (self.nin, self.nargs):
+            raise TypeError(
+                f"Wrong number of arguments for {self.name!r}: it takes {self.nin}, or "
+                f"{self.nargs} with its outputs, got {len(args)}"
+            )
+        values = [
+            operand(self.name, parameter, value, output=i >= self.nin)
+            for i, (parameter, value) in enumerate(zip(self.params, args, strict=False))
+        ]
+        return values + [None] * (self.nargs - len(args))
+
+    def _types(self, values: Sequence[Any]) -> dict[str, DType]:
+        arrays, numbers = split(self.params, values)
+        return resolve(self.name, self.params, arrays, numbers, self.nout)
+
+    def _compile(self, text: str, arguments: Sequence[Argument], name: str) -> Kernel:
+        types = tuple(each.dtype.name for each in arguments if each.ndim >= 0)
+        self._cached_codes.setdefault(types, text)
+        return Kernel(text, name, options=self.options, headers=device_code.HEADERS, strided=True)
+
+    def _remember(self, key: Any, plan: Any) -> Any:
+        if len(self._plans) >= _MOST_PLANS:
+            self._plans.clear()
+        self._plans[key] = plan
+        return plan
+
+    def _values(self, values: Sequence[Any], types: Mapping[str, DType]) -> list[Any]:
+        """What the kernel's first parameters receive: memory, and numbers as converted."""
+        given: list[Any] = []
+        for parameter, value in zip(self.params, values, strict=True):
+            if isinstance(value, Array):
+                given.append(value)
+            else:
+                given += convert(value, parameter.dtype(types))
+        return given
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
+
+def check_output(kernel: str, parameter: Parameter, array: Array, shape: tuple[int, ...]) -> None:
+    """Raise if an output has another shape than the result."""
+    if array.shape != shape:
+        raise ValueError(
+            f"{kernel}: Out shape is mismatched: argument {parameter.name}: expected {shape}, got "
+            f"{array.shape}"
+        )
+
+
+class ElementwiseKernel(UserKernel):
+    """An operation in CUDA C++ that runs once for each element of its arguments.
+
+    Parameters
+    ----------
+    in_params, out_params : str
+        Parameters, separated by commas: a type and a name, such as ``"T x, raw float32 y"``. One
+        letter is a placeholder, for the type of the arguments that it stands for. A ``raw`` array
+        takes no part in broadcasting, and the code indexes it: ``y[i]`` in C order, or ``y[index]``
+        by an array of an index for each axis; it has ``size()``, ``shape()``, ``strides()`` (in
+        bytes) and ``ndim``. Inputs are const.
+    operation : str
+        The code for one element. Parameters are elements by their names, ``i`` is the element's
+        number, ``n`` and ``_ind.size()`` the number of elements.
+    name : str
+        The kernel's name.
+    reduce_dims : bool
+        Whether axes that are one in memory are joined.
+    preamble : str
+        Code before the kernel.
+    no_return : bool
+        Whether a call returns None.
+    return_tuple : bool
+        Whether a call returns a tuple even of one output.
+    options : sequence of str
+        Options of NVRTC.
+    loop_prep, after_loop : str
+        Code of each thread before its first element and after its last.
+
+    Raises
+    ------
+    ValueError
+        The name or a parameter is not written as C++ or this class wants it.
+    """
+
+    __module__ = "cyrt.cupy_compat"
+
+    def __init__(
+        self,
+        in_params: str,
+        out_params: str,
+        operation: str,
+        name: str = "kernel",
+        reduce_dims: bool = True,
+        preamble: str = "",
+        no_return: bool = False,
+        return_tuple: bool = False,
+        *,
+        options: Sequence[str] = (),
+        loop_prep: str = "",
+        after_loop: str = "",
+    ) -> None:
+        super().__init__(in_params, out_params, name, preamble, options)
+        self.operation = operation
+        self.reduce_dims = bool(reduce_dims)
+        self.no_return = bool(no_return)
+        self.return_tuple = bool(return_tuple)
+        self.loop_prep, self.after_loop = loop_prep, after_loop
+
+    def __call__(
+        self, *args: Any, size: int | None = None, block_size: int = 128, stream: Any = None
+    ) -> Any:
+        """Run the operation.
+
+        Parameters
+        ----------
+        *args
+            Arrays, or numbers, which are converted as C does; the outputs come last, or are
+            allocated.
+        size : int, optional
+            Number of elements, if and only if every array is raw.
+        block_size : int
+            Number of threads of a block.
+        stream : Stream, optional
+            Default: the current one.
+
+        Returns
+        -------
+        Array, tuple of Array, or None
+            The output, or all of them if they are several, none, or the kernel has `return_tuple`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            An argument has a type or a shape that does not fit (the message names it); `size` is
+            missing, or given beside arrays that are not raw.
+        """
+        if block_size <= 0:
+            raise ValueError(f"block_size must be greater than zero, got {block_size}")
+        values = self._operands(args)
+        shape = self._shape(values, size)
+        types = self._types(values)
+        for i, parameter in enumerate(self.out_params, self.nin):
+            if values[i] is not None:
+                if not parameter.raw:
+                    check_output(self.name, parameter, values[i], shape)
+            elif parameter.raw and size is None:
+                raise ValueError(
+                    f"{self.name}: Output array size is Undecided: argument {parameter.name} is "
+                    "raw; pass it, or size="
+                )
+        with on_stream(stream):
+            for i, parameter in enumerate(self.out_params, self.nin):
+                if values[i] is None:
+                    values[i] = ops.empty(shape, dtype=parameter.dtype(types))
+            if 0 not in shape:
+                self._launch(values, types, shape, int(block_size))
+        if self.no_return:
+            return None
+        outputs = tuple(values[self.nin :])
+        return outputs[0] if len(outputs) == 1 and not self.return_tuple else outputs
+
+    def _shape(self, values: Sequence[Any], size: int | None) -> tuple[int, ...]:
+        looped = [
+            (parameter.name, value.shape)
+            for parameter, value in zip(self.params, values, strict=True)
+            if isinstance(value, Array) and not parameter.raw
+        ]
+        # CuPy's programs pass -1 for none.
+        if size is not None and size != -1:
+            if looped:
+                raise ValueError(
+                    "Specified 'size' can be used only if all of the arrays are 'raw', and "
+                    f"{looped[0][0]} of {self.name} is not"
+                )
+            if size < 0:
+                raise ValueError(f"{self.name}: size: expected at least 0, got {size}")
+            return (int(size),)
+        if not looped:
+            raise ValueError(
+                f"Loop size is undecided. {self.name} has no array that is not raw: pass size="
+            )
+        names, shapes = zip(*looped, strict=True)
+        return broadcast_shape(self.name, names, shapes)
+
+    def _launch(
+        self, values: list[Any], types: dict[str, DType], shape: tuple[int, ...], block: int
+    ) -> None:
+        key = (
+            shape,
+            block,
+            *types.items(),
+            *((v.shape, v.strides) if isinstance(v, Array) else None for v in values),
+        )
+        plan = self._plans.get(key) or self._remember(key, self._plan(values, types, shape, block))
+        launch, numbers = plan
+        launch(*self._values(values, types), *numbers)
+
+    def _plan(
+        self, values: list[Any], types: dict[str, DType], shape: tuple[int, ...], block: int
+    ) -> tuple[Any, list[int]]:
+        """The launch, and what follows the arguments: the shape, and each array's layout."""
+        looped = [
+            i
+            for i, (parameter, value) in enumerate(zip(self.params, values, strict=True))
+            if isinstance(value, Array) and not parameter.raw
+        ]
+        layouts = {
+            i: Layout(value.shape, value.strides)
+            for i, value in enumerate(values)
+            if isinstance(value, Array)
+        }
+        spread = [broadcast_layout(values[i], shape) for i in looped]
+        if self.reduce_dims or not shape:
+            spread, sizes = merge_axes(spread, shape)
+        else:
+            sizes = Layout(shape, (0,) * len(shape))
+        layouts.update(zip(looped, spread, strict=True))
+        small = is_small(shape, list(layouts.values()))
+        arguments = tuple(
+            Argument(
+                parameter,
+                parameter.dtype(types),
+                len(layouts[i].shape) if i in layouts else -1,
+                i in layouts and layouts[i].contiguous(parameter.dtype(types).itemsize),
+                small,
+            )
+            for i, parameter in enumerate(self.params)
+        )
+        ndim = len(sizes.shape)
+        kernel = self._kernels.get((arguments, ndim))
+        if kernel is None:
+            text = self._text(arguments, types, ndim, small)
+            kernel = self._kernels.setdefault(
+                (arguments, ndim), self._compile(text, arguments, self.name)
+            )
+        numbers = list(sizes.shape)
+        for i in sorted(layouts):
+            numbers += [*layouts[i].shape, *layouts[i].strides]
+        grid = min((prod(shape) + block - 1) // block, _MOST_BLOCKS)
+        return kernel[grid, block], numbers
+
+    def _text(
+        self, arguments: Sequence[Argument], types: Mapping[str, DType], ndim: int, small: bool
+    ) -> str:
+        parameters = [each.pointer for each in arguments] + indexer_parameters("_ind", ndim)
+        for each in arguments:
+            parameters += each.numbers
+        texts = self.preamble + self.operation + self.loop_prep + self.after_loop
+        names = {each.parameter.name for each in arguments}
+        lines = [
+            prelude(types, arguments, texts),
+            self.preamble,
+            f'\nextern "C" __global__ void {self.name}({", ".join(parameters)}) {{',
+            indexer_declaration("_ind", ndim, small),
+            "" if "n" in names else "[[maybe_unused]] const ptrdiff_t n = _ind.size();",
+            *(each.declaration for each in arguments),
+            "{",
+            self.loop_prep + ";",
+            "for (ptrdiff_t i = static_cast<ptrdiff_t>(blockIdx.x) * blockDim.x + threadIdx.x; "
+            "i < _ind.size(); i += static_cast<ptrdiff_t>(gridDim.x) * blockDim.x) {",
+            "_ind.set(i);",
+            *(each.element("_ind", "i") for each in arguments),
+            self.operation + ";",
+            "}",
+            self.after_loop + ";",
+            "}\n}",
+        ]
+        return "\n".join(each for each in lines if each) + "\n"

@@ -1,0 +1,419 @@
+"""``RawKernel`` and ``RawModule``: kernels and modules of CUDA C++, PTX or cubins."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from cyrt.cupy_compat.device_code import CUCOMPLEX, HEADERS
+from cyrt.cupy_compat.elementwise import on_stream
+from cyrt.driver.errors import CudaError
+from cyrt.kernels import Kernel, Module
+from cyrt.kernels.encoder import current_encoder
+from cyrt.ndarray import Array
+from cyrt.runtime.device import Device
+from cyrt.runtime.memory import Buffer
+
+_BACKENDS = ("nvrtc", "nvcc")
+_ATTRIBUTES = (
+    "max_threads_per_block",
+    "shared_size_bytes",
+    "const_size_bytes",
+    "local_size_bytes",
+    "num_regs",
+    "ptx_version",
+    "binary_version",
+    "cache_mode_ca",
+    "max_dynamic_shared_size_bytes",
+    "preferred_shared_memory_carveout",
+)
+
+
+class RawModule:
+    """Kernels and variables of CUDA C++ source, or of a file of PTX or of a cubin.
+
+    It is compiled or loaded at its first use.
+
+    Parameters
+    ----------
+    code : str, optional
+        CUDA C++ source; it may include ``<cupy/complex.cuh>`` and ``<cupy/carray.cuh>``.
+    path : str or path, optional
+        A file of PTX, a cubin or a fatbin; either `code` or `path` is given.
+    options : sequence of str
+        Options of NVRTC.
+    backend : str
+        ``"nvrtc"``; ``"nvcc"`` is compiled by NVRTC, too.
+    translate_cucomplex : bool
+        Whether ``cuComplex.h`` is one whose types have operators.
+    enable_cooperative_groups : bool
+        Whether kernels are launched so that all their blocks run at once.
+    name_expressions : sequence of str, optional
+        Instances of templates, such as ``"f<float>"``.
+    jitify : bool, optional
+        Has no effect: parts of the C++ standard library are there in any case.
+
+    Raises
+    ------
+    TypeError
+        Neither `code` nor `path` is given, or both are.
+    ValueError
+        The backend is another one, or `name_expressions` are given for a file or for ``"nvcc"``.
+    """
+
+    __module__ = "cyrt.cupy_compat"
+
+    def __init__(
+        self,
+        *,
+        code: str | None = None,
+        path: Any = None,
+        options: Sequence[str] = (),
+        backend: str = "nvrtc",
+        translate_cucomplex: bool = False,
+        enable_cooperative_groups: bool = False,
+        name_expressions: Sequence[str] | None = None,
+        jitify: bool | None = None,
+    ) -> None:
+        if (code is None) == (path is None):
+            raise TypeError("RawModule: expected exactly one of code= and path=")
+        if backend not in _BACKENDS:
+            raise ValueError(f"backend: expected 'nvrtc' or 'nvcc', got {backend!r}")
+        if name_expressions is not None:
+            if code is None:
+                raise ValueError("name_expressions: for source only, and path= is given")
+            if backend != "nvrtc":
+                raise ValueError(f"name_expressions: for the backend 'nvrtc', got {backend!r}")
+        if jitify is not None:
+            warnings.warn(
+                f"Avoid passing jitify={jitify}: it has no effect", DeprecationWarning, stacklevel=2
+            )
+        self.code = code
+        self.file_path = path
+        self.options = tuple(options) if code is not None else ()
+        self.backend = backend
+        self.translate_cucomplex = translate_cucomplex
+        self.enable_cooperative_groups = enable_cooperative_groups
+        self.name_expressions = None if name_expressions is None else tuple(name_expressions)
+        self.jitify = jitify
+        self._module: Module | None = None
+
+    @property
+    def module(self) -> Module:
+        """The module, compiled or loaded."""
+        if self._module is None:
+            if self.code is None:
+                try:
+                    self._module = Module(Path(self.file_path), strided=True)
+                except FileNotFoundError as error:
+                    raise CudaError(
+                        "cuModuleLoad", 301, "CUDA_ERROR_FILE_NOT_FOUND", str(error)
+                    ) from None
+            else:
+                headers = dict(HEADERS)
+                if self.translate_cucomplex:
+                    headers["cuComplex.h"] = CUCOMPLEX
+                self._module = Module(
+                    self.code,
+                    self.name_expressions or (),
+                    options=self.options,
+                    headers=headers,
+                    strided=True,
+                )
+        return self._module
+
+    def compile(self, log_stream: Any = None) -> None:
+        """Compile or load it now.
+
+        Parameters
+        ----------
+        log_stream : file, optional
+            Receives what the compiler says.
+        """
+        image = self.module._image(Device.current().index)
+        if log_stream is not None and image is not None:
+            log_stream.write(image.log)
+
+    def get_function(self, name: str) -> RawKernel:
+        """Return a kernel.
+
+        Parameters
+        ----------
+        name : str
+            The kernel's name, or one of `name_expressions`.
+
+        Raises
+        ------
+        CudaError
+            The module has no such kernel, or there is no such file.
+        CompileError
+            The source does not compile.
+        """
+        kernel = RawKernel._of(self, name)
+        kernel.compile()
+        return kernel
+
+    def get_global(self, name: str) -> Buffer:
+        """Return a ``__device__`` or ``__constant__`` variable, as a Buffer.
+
+        Parameters
+        ----------
+        name : str
+            The variable's name.
+
+        Raises
+        ------
+        CudaError
+            The module has no such variable.
+        """
+        try:
+            return self.module.get_global(name)
+        except KeyError as error:
+            _raise_not_found("cuModuleGetGlobal", error)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (
+            {
+                "code": self.code,
+                "path": self.file_path,
+                "options": self.options,
+                "backend": self.backend,
+                "translate_cucomplex": self.translate_cucomplex,
+                "enable_cooperative_groups": self.enable_cooperative_groups,
+                "name_expressions": self.name_expressions,
+            },
+        )
+
+    def __repr__(self) -> str:
+        return f"<RawModule of {'source' if self.file_path is None else self.file_path}>"
+
+
+class RawKernel:
+    """A kernel of CUDA C++ source, launched as ``kernel(grid, block, args)``.
+
+    It is compiled at its first use.
+
+    Parameters
+    ----------
+    code : str
+        CUDA C++ source; it may include ``<cupy/complex.cuh>`` and ``<cupy/carray.cuh>``.
+    name : str
+        The kernel's name.
+    options : sequence of str
+        Options of NVRTC.
+    backend, translate_cucomplex, enable_cooperative_groups, jitify
+        As of :class:`RawModule`.
+
+    Raises
+    ------
+    ValueError
+        The backend is neither ``"nvrtc"`` nor ``"nvcc"``.
+    """
+
+    __module__ = "cyrt.cupy_compat"
+
+    def __init__(
+        self,
+        code: str,
+        name: str,
+        options: Sequence[str] = (),
+        backend: str = "nvrtc",
+        *,
+        translate_cucomplex: bool = False,
+        enable_cooperative_groups: bool = False,
+        jitify: bool | None = None,
+    ) -> None:
+        if not isinstance(code, str):
+            raise TypeError(f"RawKernel: code: expected a str, got {type(code).__name__}")
+        self._raw = RawModule(
+            code=code,
+            options=options,
+            backend=backend,
+            translate_cucomplex=translate_cucomplex,
+            enable_cooperative_groups=enable_cooperative_groups,
+            jitify=jitify,
+        )
+        self.name = self.__name__ = name
+        self._dynamic: int | None = None
+        self._carveout: int | None = None
+
+    @classmethod
+    def _of(cls, module: RawModule, name: str) -> RawKernel:
+        self = cls.__new__(cls)
+        self._raw = module
+        self.name = self.__name__ = name
+        self._dynamic = self._carveout = None
+        return self
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel as cyrt's."""
+        try:
+            return self._raw.module[self.name]
+        except KeyError as error:
+            _raise_not_found("cuModuleGetFunction", error)
+
+    def __call__(
+        self, grid: Any, block: Any, args: Sequence[Any], *, shared_mem: int = 0, stream: Any = None
+    ) -> None:
+        """Launch the kernel.
+
+        Parameters
+        ----------
+        grid, block : tuple of int
+            Number of blocks, and of threads in a block, x first.
+        args : tuple or list
+            The arguments. An array is the address of its first element, whatever its type and
+            strides are; a number is converted as the kernel declares it.
+        shared_mem : int
+            Bytes of dynamic shared memory of a block.
+        stream : Stream, optional
+            Default: the current one.
+
+        Raises
+        ------
+        TypeError, ValueError
+            An argument does not fit its parameter, or the geometry is more than the device allows.
+        """
+        given = [_argument(each) for each in args]
+        kernel = self.kernel
+        with on_stream(stream):
+            if self._raw.enable_cooperative_groups:
+                current_encoder().add_kernel(
+                    kernel, grid, block, given, smem=shared_mem, cooperative=True
+                )
+            else:
+                kernel[grid, block, shared_mem](*given)
+
+    def compile(self, log_stream: Any = None) -> None:
+        """Compile and load it now.
+
+        Parameters
+        ----------
+        log_stream : file, optional
+            Receives what the compiler says.
+        """
+        self._raw.compile(log_stream)
+        self.kernel.registers  # noqa: B018 - loads it, or raises
+
+    @property
+    def enable_cooperative_groups(self) -> bool:
+        """Whether all blocks of a launch run at once."""
+        return self._raw.enable_cooperative_groups
+
+    @property
+    def code(self) -> str | None:
+        """The source."""
+        return self._raw.code
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The options of the compiler."""
+        return self._raw.options
+
+    @property
+    def backend(self) -> str:
+        """The compiler that was asked for."""
+        return self._raw.backend
+
+    @property
+    def attributes(self) -> dict[str, int]:
+        """What the compiler made of the kernel, on the current device, by CuPy's names."""
+        return {name: getattr(self, name) for name in _ATTRIBUTES}
+
+    @property
+    def max_threads_per_block(self) -> int:
+        """Largest number of threads of a block."""
+        return self.kernel.max_threads
+
+    @property
+    def shared_size_bytes(self) -> int:
+        """Bytes of static shared memory of a block."""
+        return self.kernel.shared_bytes
+
+    @property
+    def local_size_bytes(self) -> int:
+        """Bytes of local memory of a thread."""
+        return self.kernel.local_bytes
+
+    @property
+    def num_regs(self) -> int:
+        """Number of registers of a thread."""
+        return self.kernel.registers
+
+    @property
+    def const_size_bytes(self) -> int:
+        """Bytes of constant memory."""
+        return self._attribute("const_size_bytes")
+
+    @property
+    def ptx_version(self) -> int:
+        """The virtual architecture of its PTX: 10 times the major number and the minor one."""
+        return self._attribute("ptx_version")
+
+    @property
+    def binary_version(self) -> int:
+        """The architecture of its code: 10 times the major number and the minor one."""
+        return self._attribute("binary_version")
+
+    @property
+    def cache_mode_ca(self) -> int:
+        """Whether it was compiled with ``-Xptxas --dlcm=ca``."""
+        return self._attribute("cache_mode_ca")
+
+    @property
+    def max_dynamic_shared_size_bytes(self) -> int:
+        """Most bytes of dynamic shared memory; a launch that asks for more raises it by itself."""
+        if self._dynamic is not None:
+            return self._dynamic
+        return self._attribute("max_dynamic_shared_size_bytes")
+
+    @max_dynamic_shared_size_bytes.setter
+    def max_dynamic_shared_size_bytes(self, nbytes: int) -> None:
+        self._dynamic = int(nbytes)
+
+    @property
+    def preferred_shared_memory_carveout(self) -> int:
+        """Percentage of the cache that is shared memory; setting it leaves the driver's choice."""
+        if self._carveout is not None:
+            return self._carveout
+        return self._attribute("preferred_shared_memory_carveout")
+
+    @preferred_shared_memory_carveout.setter
+    def preferred_shared_memory_carveout(self, percentage: int) -> None:
+        self._carveout = int(percentage)
+
+    def _attribute(self, name: str) -> int:
+        module = self._raw.module
+        function = module._function(module._symbol(self.name), Device.current().index)
+        return function.attributes()[name]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RawKernel._of, (self._raw, self.name)
+
+    def __repr__(self) -> str:
+        return f"<RawKernel {self.name}>"
+
+
+def _restore(how: dict[str, Any]) -> RawModule:
+    return RawModule(**how)
+
+
+def _raise_not_found(call: str, error: KeyError) -> NoReturn:
+    text = f"named symbol not found: {error.args[0]}"
+    raise CudaError(call, 500, "CUDA_ERROR_NOT_FOUND", text) from None
+
+
+def _argument(value: Any) -> Any:
+    """What the kernel receives: of a contiguous array its bytes, which have no type to compare."""
+    if isinstance(value, Array):
+        return value.buffer if value.flags.c_contiguous else value
+    if isinstance(value, np.complexfloating):
+        return value.tobytes()
+    if isinstance(value, complex):
+        return np.complex128(value).tobytes()
+    return value

@@ -1,0 +1,447 @@
+"""``ReductionKernel``: a map of elements, whose results are joined along axes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import cyrt.ops as ops
+from cyrt.cupy_compat.elementwise import UserKernel, check_output, on_stream
+from cyrt.cupy_compat.operands import (
+    Layout,
+    broadcast_layout,
+    broadcast_shape,
+    is_small,
+    merge_axes,
+)
+from cyrt.cupy_compat.parameters import CPP, check_name
+from cyrt.cupy_compat.source import Argument, indexer_declaration, indexer_parameters, prelude
+from cyrt.dtypes import DTYPES, DType
+from cyrt.kernels import Kernel
+from cyrt.kernels.kernel import Launch
+from cyrt.ndarray import Array
+from cyrt.runtime.device import Device
+
+_BLOCK = 256
+_MOST_BLOCKS = 2**31 - 1
+# A thread joins at least this many elements before a result is split among blocks.
+_ROWS_OF_THREAD = 16
+_WHOLE, _PARTIAL, _FINAL = "whole", "partial", "final"
+
+
+class _Plan(NamedTuple):
+    """Launches of a call: one, or two if the rows are split among blocks."""
+
+    launch: Launch
+    numbers: list[int]
+    final: Launch | None
+    partial: DType | None
+    splits: int
+
+
+class ReductionKernel(UserKernel):
+    """A map of elements, whose results are joined along axes.
+
+    Parameters
+    ----------
+    in_params, out_params : str
+        Parameters, as those of :class:`ElementwiseKernel`. A ``raw`` input wants the axes that are
+        reduced to be the first ones.
+    map_expr : str
+        What an element contributes, in terms of the inputs. ``_j`` is its number with the reduced
+        axes first, ``_J`` that among the elements of its result, ``_i`` its result's; a ``raw``
+        input is indexed by ``_in_ind.get()``, too.
+    reduce_expr : str
+        How ``a`` and ``b`` are joined, in any order.
+    post_map_expr : str
+        What makes outputs of the joined ``a``.
+    identity : str
+        The value to begin with; None or ``""`` for none, where `reduce_type` has a value for that.
+    name : str
+        The kernel's name.
+    reduce_type : str, optional
+        The C++ type of ``a`` and ``b``; default: that of the first output.
+    reduce_dims : bool
+        Whether axes that are one in memory are joined.
+    preamble : str
+        Code before the kernel.
+    options : sequence of str
+        Options of NVRTC.
+
+    Raises
+    ------
+    ValueError
+        The name or a parameter is not written as C++ or this class wants it.
+    """
+
+    __module__ = "cyrt.cupy_compat"
+
+    def __init__(
+        self,
+        in_params: str,
+        out_params: str,
+        map_expr: str,
+        reduce_expr: str,
+        post_map_expr: str,
+        identity: object,
+        name: str = "reduce_kernel",
+        reduce_type: str | None = None,
+        reduce_dims: bool = True,
+        preamble: str = "",
+        options: Sequence[str] = (),
+    ) -> None:
+        check_name(name)
+        super().__init__(in_params, out_params, name, preamble, options)
+        if not self.out_params:
+            raise ValueError(f"{name}: a reduction has an output")
+        self.map_expr, self.reduce_expr = map_expr, reduce_expr
+        self.post_map_expr = post_map_expr
+        self.identity = "" if identity is None else str(identity)
+        self.reduce_type = self.out_params[0].cpp if reduce_type is None else reduce_type
+        self.reduce_dims = bool(reduce_dims)
+
+    def __call__(
+        self,
+        *args: Any,
+        out: Any = None,
+        axis: int | Sequence[int] | None = None,
+        keepdims: bool = False,
+        stream: Any = None,
+    ) -> Array:
+        """Run the reduction.
+
+        Parameters
+        ----------
+        *args
+            Arrays, or numbers, which are converted as C does; outputs come last, or are allocated.
+        out : Array, optional
+            The output of a kernel that has one.
+        axis : int or sequence of int, optional
+            The axes to reduce; default: all.
+        keepdims : bool
+            Whether reduced axes stay, with one element.
+        stream : Stream, optional
+            Default: the current one.
+
+        Returns
+        -------
+        Array
+            The first output.
+
+        Raises
+        ------
+        TypeError, ValueError
+            An argument has a type or a shape that does not fit (the message names it), or there is
+            nothing to reduce and no identity.
+        NotImplementedError
+            A ``raw`` input, and the reduced axes are not the first ones.
+        """
+        if out is not None:
+            if self.nout != 1:
+                raise NotImplementedError(f"{self.name}: out= is for one output, pass {self.nout}")
+            if len(args) == self.nargs:
+                raise ValueError(
+                    f"{self.name}: cannot specify 'out' as both a positional and keyword argument"
+                )
+            args = (*args, out)
+        values = self._operands(args)
+        shape = self._shape(values)
+        types = self._types(values)
+        reduced, kept = self._axes(axis, len(shape), values)
+        result = tuple(
+            [1 if i in reduced else count for i, count in enumerate(shape)]
+            if keepdims
+            else [shape[i] for i in kept]
+        )
+        for i, parameter in enumerate(self.out_params, self.nin):
+            if values[i] is not None and not parameter.raw:
+                check_output(self.name, parameter, values[i], result)
+        with on_stream(stream):
+            for i, parameter in enumerate(self.out_params, self.nin):
+                if values[i] is None:
+                    values[i] = ops.empty(result, dtype=parameter.dtype(types))
+            if 0 not in result:
+                if 0 in shape and not self.identity:
+                    raise ValueError(
+                        f"zero-size array to reduction operation {self.name} which has no identity"
+                    )
+                self._launch(values, types, shape, reduced, kept, result)
+        first: Array = values[self.nin]
+        return first
+
+    def _shape(self, values: Sequence[Any]) -> tuple[int, ...]:
+        given = [
+            (parameter.name, value.shape)
+            for parameter, value in zip(self.in_params, values, strict=False)
+            if isinstance(value, Array) and not parameter.raw
+        ]
+        if not given:
+            raise ValueError(f"Loop size is undecided. {self.name} has no input that is not raw")
+        names, shapes = zip(*given, strict=True)
+        return broadcast_shape(self.name, names, shapes)
+
+    def _axes(
+        self, axis: int | Sequence[int] | None, ndim: int, values: Sequence[Any]
+    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The axes that are reduced, and the others."""
+        if axis is None:
+            reduced = tuple(range(ndim))
+        else:
+            given = tuple(axis) if isinstance(axis, Sequence) else (axis,)
+            for each in given:
+                if not -ndim <= each < ndim:
+                    raise np.exceptions.AxisError(each, ndim)
+            reduced = tuple(sorted(each % ndim for each in given))
+            if len(set(reduced)) < len(reduced):
+                raise ValueError(f"{self.name}: duplicate value in 'axis': {axis}")
+        kept = tuple(i for i in range(ndim) if i not in reduced)
+        raw = [parameter.name for parameter in self.in_params if parameter.raw]
+        if raw:
+            if reduced != tuple(range(len(reduced))):
+                raise NotImplementedError(
+                    f"{self.name}: argument {raw[0]} is raw, so that the axes to be reduced are "
+                    f"the first ones, got axis={axis}"
+                )
+        elif self.nin == 1:
+            # The order of elements is free, and this one joins axes and loads neighbours together.
+            steps = values[0].strides
+            reduced = tuple(sorted(reduced, key=lambda i: -abs(steps[i])))
+        return reduced, kept
+
+    def _launch(
+        self,
+        values: list[Any],
+        types: dict[str, DType],
+        shape: tuple[int, ...],
+        reduced: tuple[int, ...],
+        kept: tuple[int, ...],
+        result: tuple[int, ...],
+    ) -> None:
+        key = (
+            shape,
+            reduced,
+            result,
+            Device.current().index,
+            *types.items(),
+            *((v.shape, v.strides) if isinstance(v, Array) else None for v in values),
+        )
+        plan: _Plan = self._plans.get(key) or self._remember(
+            key, self._plan(values, types, shape, reduced, kept, result)
+        )
+        given = self._values(values, types)
+        if plan.final is None:
+            plan.launch(*given, *plan.numbers)
+            return
+        partial = ops.empty((plan.splits, prod(result)), dtype=plan.partial)
+        plan.launch(*given, partial, *plan.numbers)
+        plan.final(*given, partial, *plan.numbers[:-2], plan.splits, plan.numbers[-1])
+
+    def _plan(
+        self,
+        values: list[Any],
+        types: dict[str, DType],
+        shape: tuple[int, ...],
+        reduced: tuple[int, ...],
+        kept: tuple[int, ...],
+        result: tuple[int, ...],
+    ) -> _Plan:
+        order = reduced + kept
+        rows, outs = prod(shape[i] for i in reduced), prod(result)
+        layouts: dict[int, Layout] = {}
+        groups: dict[bool, list[int]] = {True: [], False: []}
+        for i, (parameter, value) in enumerate(zip(self.params, values, strict=True)):
+            if isinstance(value, Array):
+                layouts[i] = Layout(value.shape, value.strides)
+                if not parameter.raw:
+                    groups[i < self.nin].append(i)
+        permuted = tuple(shape[i] for i in order)
+        inputs = []
+        for i in groups[True]:
+            steps = broadcast_layout(values[i], shape).strides
+            inputs.append(Layout(permuted, tuple(steps[axis] for axis in order)))
+        # The elements of a result are neighbours, or those of neighbouring results are.
+        across = bool(kept) and self._is_across(inputs, len(reduced))
+        indexers = []
+        for group, given, full in (
+            (groups[True], inputs, permuted),
+            (groups[False], [layouts[i] for i in groups[False]], result),
+        ):
+            found, sizes = merge_axes(given, full)
+            if not self.reduce_dims and full:
+                found, sizes = given, Layout(full, (0,) * len(full))
+            layouts.update(zip(group, found, strict=True))
+            indexers.append(sizes.shape)
+        small = is_small(permuted, list(layouts.values()))
+        arguments = tuple(
+            Argument(
+                parameter,
+                parameter.dtype(types),
+                len(layouts[i].shape) if i in layouts else -1,
+                i in layouts and layouts[i].contiguous(parameter.dtype(types).itemsize),
+                small,
+            )
+            for i, parameter in enumerate(self.params)
+        )
+        block, stride = _block(rows, outs, across)
+        grid = min((outs + stride - 1) // stride, _MOST_BLOCKS)
+        partial = self._partial_type(types)
+        splits = 1
+        if partial is not None:
+            free = 2 * Device.current().multiprocessors // grid
+            splits = min(rows * stride // (block * _ROWS_OF_THREAD), free, 65535)
+        numbers = [*indexers[0], *indexers[1]]
+        for i in sorted(layouts):
+            numbers += [*layouts[i].shape, *layouts[i].strides]
+        dims = len(indexers[0]), len(indexers[1])
+        if splits < 2:
+            kernel = self._stage(_WHOLE, arguments, types, dims, small, None)
+            return _Plan(kernel[grid, block], [*numbers, rows, stride], None, None, 1)
+        first = self._stage(_PARTIAL, arguments, types, dims, small, partial)
+        last = self._stage(_FINAL, arguments, types, dims, small, partial)
+        return _Plan(
+            first[(grid, splits), block],
+            [*numbers, rows, stride],
+            last[grid, block],
+            partial,
+            splits,
+        )
+
+    @staticmethod
+    def _is_across(inputs: Sequence[Layout], reduced: int) -> bool:
+        for each in inputs:
+            steps = [
+                (abs(step), axis >= reduced)
+                for axis, (count, step) in enumerate(zip(*each, strict=True))
+                if count > 1 and step
+            ]
+            if steps:
+                return min(steps)[1]
+        return False
+
+    def _partial_type(self, types: Mapping[str, DType]) -> DType | None:
+        """The element type of what is joined; None for a type that the preamble defines."""
+        if self.reduce_type in types:
+            return types[self.reduce_type]
+        for each in DTYPES:
+            if self.reduce_type in (CPP[each.name], each.name):
+                return each
+        return None
+
+    def _stage(
+        self,
+        stage: str,
+        arguments: tuple[Argument, ...],
+        types: Mapping[str, DType],
+        dims: tuple[int, int],
+        small: bool,
+        partial: DType | None,
+    ) -> Kernel:
+        key = stage, arguments, dims
+        kernel: Kernel | None = self._kernels.get(key)
+        if kernel is None:
+            text = self._text(stage, arguments, types, dims, small, partial)
+            made = self._compile(text, arguments, self.name)
+            kernel = self._kernels.setdefault(key, made)
+        return kernel
+
+    def _text(
+        self,
+        stage: str,
+        arguments: Sequence[Argument],
+        types: Mapping[str, DType],
+        dims: tuple[int, int],
+        small: bool,
+        partial: DType | None,
+    ) -> str:
+        parameters = [each.pointer for each in arguments]
+        if partial is not None:
+            const = "const " if stage == _FINAL else ""
+            parameters.append(f"{const}{CPP[partial.name]}* _partial")
+        parameters += indexer_parameters("_in_ind", dims[0])
+        parameters += indexer_parameters("_out_ind", dims[1])
+        for each in arguments:
+            parameters += each.numbers
+        parameters += ["long long _rows", "int _block_stride"]
+        inputs, outputs = arguments[: self.nin], arguments[self.nin :]
+        if stage == _FINAL:
+            load = ["const _type_reduce _a = _partial[_j];"]
+        else:
+            load = [
+                "_in_ind.set(_j);",
+                *(each.element("_in_ind", "_j", copy=True) for each in inputs),
+                f"const _type_reduce _a = static_cast<_type_reduce>({self.map_expr});",
+            ]
+        if stage == _PARTIAL:
+            store = ["_partial[blockIdx.y * _out_ind.size() + _i] = _sdata[_tid];"]
+        else:
+            store = [
+                "_out_ind.set(_i);",
+                *(each.element("_out_ind", "_i") for each in outputs),
+                "[[maybe_unused]] _type_reduce& a = _sdata[_tid];",
+                self.post_map_expr + ";",
+            ]
+        texts = self.preamble + self.map_expr + self.reduce_expr + self.post_map_expr
+        lines = [
+            prelude(types, arguments, texts + self.reduce_type),
+            f"typedef {'int' if small else 'long long'} IndexT;",
+            self.preamble,
+            f"\ntypedef {_cpp(self.reduce_type)} _type_reduce;",
+            f'extern "C" __global__ void {self.name}({", ".join(parameters)}) {{',
+            indexer_declaration("_in_ind", dims[0], small),
+            indexer_declaration("_out_ind", dims[1], small),
+            *(each.declaration for each in arguments),
+            f"__shared__ alignas(16) char _shared[{_BLOCK} * sizeof(_type_reduce)];",
+            "_type_reduce* _sdata = reinterpret_cast<_type_reduce*>(_shared);",
+            "const auto _reduce = [&](_type_reduce a, _type_reduce b) -> _type_reduce {",
+            f"return static_cast<_type_reduce>({self.reduce_expr});",
+            "};",
+            "const int _tid = threadIdx.x, _step = blockDim.x / _block_stride;",
+            "for (ptrdiff_t _base = static_cast<ptrdiff_t>(blockIdx.x) * _block_stride;",
+            "_base < _out_ind.size();",
+            "_base += static_cast<ptrdiff_t>(gridDim.x) * _block_stride) {",
+            "const ptrdiff_t _i = _base + _tid % _block_stride;",
+            f"_type_reduce _s = _type_reduce({self.identity});",
+            "if (_i < _out_ind.size())",
+            "for (ptrdiff_t _row = static_cast<ptrdiff_t>(blockIdx.y) * _step "
+            "+ _tid / _block_stride;",
+            "_row < _rows; _row += static_cast<ptrdiff_t>(gridDim.y) * _step) {",
+            "[[maybe_unused]] const IndexT _J = static_cast<IndexT>(_row);",
+            "const ptrdiff_t _j = _row * _out_ind.size() + _i;",
+            *load,
+            "_s = _reduce(_s, _a);",
+            "}",
+            "_sdata[_tid] = _s;",
+            "__syncthreads();",
+            "for (int _half = blockDim.x / 2; _half >= _block_stride; _half /= 2) {",
+            "if (_tid < _half) _sdata[_tid] = _reduce(_sdata[_tid], _sdata[_tid + _half]);",
+            "__syncthreads();",
+            "}",
+            "if (_tid < _block_stride && _i < _out_ind.size()) {",
+            *store,
+            "}",
+            "__syncthreads();",
+            "}\n}",
+        ]
+        return "\n".join(each for each in lines if each) + "\n"
+
+
+def _cpp(name: str) -> str:
+    """The C++ name of a type that may be given by NumPy's."""
+    return CPP.get(name, name)
+
+
+def _power(n: int) -> int:
+    """The least power of two that is at least n."""
+    return 1 << max(n - 1, 0).bit_length()
+
+
+def _block(rows: int, outs: int, across: bool) -> tuple[int, int]:
+    """Return the threads of a block, and how many results it computes; powers of two."""
+    block = min(_BLOCK, max(32, _power(rows) * _power(outs)))
+    stride = block // min(block, _power(rows))
+    if across:
+        stride = max(stride, min(32, _power(outs), block))
+    return block, stride
