@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import warnings
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import cyrt.ops as ops
 from cyrt.cupy_compat import device_code
@@ -25,6 +23,7 @@ from cyrt.cupy_compat.parameters import Parameter, check_name, parse, resolve
 from cyrt.cupy_compat.source import Argument, indexer_declaration, indexer_parameters, prelude
 from cyrt.dtypes import DType
 from cyrt.kernels import Kernel
+from cyrt.kernels.kernel import Launch
 from cyrt.ndarray import Array
 from cyrt.runtime.stream import stream as as_stream
 
@@ -32,9 +31,22 @@ _MOST_PLANS = 1024
 _MOST_BLOCKS = 2**31 - 1
 
 
-def on_stream(stream: Any) -> AbstractContextManager[Any]:
-    """The block in which work goes to a stream: for None, to the current one."""
-    return contextlib.nullcontext() if stream is None else as_stream(stream)
+class Plan(NamedTuple):
+    """What a call does with arguments of certain types and layouts.
+
+    Attributes
+    ----------
+    allocated : list
+        Shape and element type of each output that is not passed.
+    numbers : list
+        For each argument the element type to which a number is converted; None for arrays.
+    launch : callable or None
+        Launches the kernels, given their first arguments; None if there is nothing to do.
+    """
+
+    allocated: list[tuple[tuple[int, ...], DType]]
+    numbers: list[DType | None]
+    launch: Callable[[list[Any]], None] | None
 
 
 class UserKernel:
@@ -51,6 +63,9 @@ class UserKernel:
         self.name = self.__name__ = check_name(name)
         self.in_params = parse(in_params, const=True)
         self.out_params = parse(out_params, const=False)
+        self.params = self.in_params + self.out_params
+        self.nin, self.nout = len(self.in_params), len(self.out_params)
+        self.nargs = self.nin + self.nout
         names = [each.name for each in self.params]
         if "i" in names:
             raise ValueError("Can not use 'i' as a parameter name")
@@ -63,27 +78,7 @@ class UserKernel:
         self.options = tuple(options)
         self._cached_codes = {}
         self._kernels: dict[Any, Any] = {}
-        self._plans: dict[Any, Any] = {}
-
-    @property
-    def params(self) -> tuple[Parameter, ...]:
-        """The inputs and the outputs."""
-        return self.in_params + self.out_params
-
-    @property
-    def nin(self) -> int:
-        """Number of inputs."""
-        return len(self.in_params)
-
-    @property
-    def nout(self) -> int:
-        """Number of outputs."""
-        return len(self.out_params)
-
-    @property
-    def nargs(self) -> int:
-        """Number of inputs and outputs."""
-        return self.nin + self.nout
+        self._plans: dict[Any, Plan] = {}
 
     @property
     def cached_codes(self) -> dict[tuple[str, ...], str]:
@@ -103,18 +98,58 @@ class UserKernel:
             raise RuntimeError(f"{self.name}: nothing is compiled before the first call")
         return next(iter(self._cached_codes.values()))
 
-    def _operands(self, args: Sequence[Any]) -> list[Any]:
-        """The arguments as arrays and numbers; None for outputs that are to be allocated."""
+    def _run(self, args: Sequence[Any], how: tuple[Any, ...], stream: Any) -> list[Any]:
+        """Run the kernel; return the outputs.
+
+        What a call does is found out once for arguments of the same types and layouts, and `how`,
+        its keywords.
+        """
         if len(args) not in (self.nin, self.nargs):
             raise TypeError(
                 f"Wrong number of arguments for {self.name!r}: it takes {self.nin}, or "
                 f"{self.nargs} with its outputs, got {len(args)}"
             )
         values = [
-            operand(self.name, parameter, value, output=i >= self.nin)
-            for i, (parameter, value) in enumerate(zip(self.params, args, strict=False))
+            value if type(value) is Array else self._operand(i, value)
+            for i, value in enumerate(args)
         ]
-        return values + [None] * (self.nargs - len(args))
+        key = (
+            how,
+            *[
+                (value.dtype.code, value.shape, value.strides)
+                if type(value) is Array
+                else type(value)
+                for value in values
+            ],
+        )
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = self._plan([*values, *[None] * (self.nargs - len(values))], *how)
+            if len(self._plans) >= _MOST_PLANS:
+                self._plans.clear()
+            self._plans[key] = plan
+        if stream is None:
+            return self._carry_out(plan, values)
+        with as_stream(stream):
+            return self._carry_out(plan, values)
+
+    def _carry_out(self, plan: Plan, values: list[Any]) -> list[Any]:
+        values += [ops.empty(shape, dtype=dtype) for shape, dtype in plan.allocated]
+        if plan.launch is not None:
+            given: list[Any] = []
+            for value, dtype in zip(values, plan.numbers, strict=True):
+                if dtype is None:
+                    given.append(value)
+                else:
+                    given += convert(value, dtype)
+            plan.launch(given)
+        return values[self.nin :]
+
+    def _plan(self, values: list[Any], *how: Any) -> Plan:
+        raise NotImplementedError
+
+    def _operand(self, i: int, value: Any) -> Any:
+        return operand(self.name, self.params[i], value, output=i >= self.nin)
 
     def _types(self, values: Sequence[Any]) -> dict[str, DType]:
         arrays, numbers = split(self.params, values)
@@ -125,24 +160,18 @@ class UserKernel:
         self._cached_codes.setdefault(types, text)
         return Kernel(text, name, options=self.options, headers=device_code.HEADERS, strided=True)
 
-    def _remember(self, key: Any, plan: Any) -> Any:
-        if len(self._plans) >= _MOST_PLANS:
-            self._plans.clear()
-        self._plans[key] = plan
-        return plan
-
-    def _values(self, values: Sequence[Any], types: Mapping[str, DType]) -> list[Any]:
-        """What the kernel's first parameters receive: memory, and numbers as converted."""
-        given: list[Any] = []
-        for parameter, value in zip(self.params, values, strict=True):
-            if isinstance(value, Array):
-                given.append(value)
-            else:
-                given += convert(value, parameter.dtype(types))
-        return given
-
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
+
+
+def number_targets(
+    parameters: Sequence[Parameter], values: Sequence[Any], types: Mapping[str, DType]
+) -> list[DType | None]:
+    """The element types to which numbers are converted; None for arrays."""
+    return [
+        None if isinstance(value, Array) else parameter.dtype(types)
+        for parameter, value in zip(parameters, values, strict=True)
+    ]
 
 
 def check_output(kernel: str, parameter: Parameter, array: Array, shape: tuple[int, ...]) -> None:
@@ -243,28 +272,33 @@ class ElementwiseKernel(UserKernel):
         """
         if block_size <= 0:
             raise ValueError(f"block_size must be greater than zero, got {block_size}")
-        values = self._operands(args)
-        shape = self._shape(values, size)
-        types = self._types(values)
-        for i, parameter in enumerate(self.out_params, self.nin):
-            if values[i] is not None:
-                if not parameter.raw:
-                    check_output(self.name, parameter, values[i], shape)
-            elif parameter.raw and size is None:
-                raise ValueError(
-                    f"{self.name}: Output array size is Undecided: argument {parameter.name} is "
-                    "raw; pass it, or size="
-                )
-        with on_stream(stream):
-            for i, parameter in enumerate(self.out_params, self.nin):
-                if values[i] is None:
-                    values[i] = ops.empty(shape, dtype=parameter.dtype(types))
-            if 0 not in shape:
-                self._launch(values, types, shape, int(block_size))
+        # CuPy's programs pass -1 for none.
+        outputs = self._run(args, (None if size == -1 else size, block_size), stream)
         if self.no_return:
             return None
-        outputs = tuple(values[self.nin :])
-        return outputs[0] if len(outputs) == 1 and not self.return_tuple else outputs
+        return outputs[0] if self.nout == 1 and not self.return_tuple else tuple(outputs)
+
+    def _plan(self, values: list[Any], *how: Any) -> Plan:
+        size, block = how
+        shape = self._shape(values, size)
+        types = self._types(values)
+        allocated = []
+        for i, parameter in enumerate(self.out_params, self.nin):
+            if values[i] is None:
+                if parameter.raw and size is None:
+                    raise ValueError(
+                        f"{self.name}: Output array size is Undecided: argument {parameter.name} "
+                        "is raw; pass it, or size="
+                    )
+                allocated.append((shape, parameter.dtype(types)))
+                values[i] = ops.empty(shape, dtype=parameter.dtype(types))
+            elif not parameter.raw:
+                check_output(self.name, parameter, values[i], shape)
+        numbers = number_targets(self.params, values, types)
+        if 0 in shape:
+            return Plan(allocated, numbers, None)
+        bound, follow = self._bind(values, types, shape, int(block))
+        return Plan(allocated, numbers, lambda given: bound(*given, *follow))
 
     def _shape(self, values: Sequence[Any], size: int | None) -> tuple[int, ...]:
         looped = [
@@ -272,8 +306,7 @@ class ElementwiseKernel(UserKernel):
             for parameter, value in zip(self.params, values, strict=True)
             if isinstance(value, Array) and not parameter.raw
         ]
-        # CuPy's programs pass -1 for none.
-        if size is not None and size != -1:
+        if size is not None:
             if looped:
                 raise ValueError(
                     "Specified 'size' can be used only if all of the arrays are 'raw', and "
@@ -289,22 +322,9 @@ class ElementwiseKernel(UserKernel):
         names, shapes = zip(*looped, strict=True)
         return broadcast_shape(self.name, names, shapes)
 
-    def _launch(
+    def _bind(
         self, values: list[Any], types: dict[str, DType], shape: tuple[int, ...], block: int
-    ) -> None:
-        key = (
-            shape,
-            block,
-            *types.items(),
-            *((v.shape, v.strides) if isinstance(v, Array) else None for v in values),
-        )
-        plan = self._plans.get(key) or self._remember(key, self._plan(values, types, shape, block))
-        launch, numbers = plan
-        launch(*self._values(values, types), *numbers)
-
-    def _plan(
-        self, values: list[Any], types: dict[str, DType], shape: tuple[int, ...], block: int
-    ) -> tuple[Any, list[int]]:
+    ) -> tuple[Launch, list[int]]:
         """The launch, and what follows the arguments: the shape, and each array's layout."""
         looped = [
             i
@@ -334,12 +354,11 @@ class ElementwiseKernel(UserKernel):
             for i, parameter in enumerate(self.params)
         )
         ndim = len(sizes.shape)
-        kernel = self._kernels.get((arguments, ndim))
+        key = arguments, ndim, small
+        kernel = self._kernels.get(key)
         if kernel is None:
             text = self._text(arguments, types, ndim, small)
-            kernel = self._kernels.setdefault(
-                (arguments, ndim), self._compile(text, arguments, self.name)
-            )
+            kernel = self._kernels.setdefault(key, self._compile(text, arguments, self.name))
         numbers = list(sizes.shape)
         for i in sorted(layouts):
             numbers += [*layouts[i].shape, *layouts[i].strides]
@@ -349,7 +368,7 @@ class ElementwiseKernel(UserKernel):
     def _text(
         self, arguments: Sequence[Argument], types: Mapping[str, DType], ndim: int, small: bool
     ) -> str:
-        parameters = [each.pointer for each in arguments] + indexer_parameters("_ind", ndim)
+        parameters = [each.pointer for each in arguments] + indexer_parameters("_ind", ndim, small)
         for each in arguments:
             parameters += each.numbers
         texts = self.preamble + self.operation + self.loop_prep + self.after_loop

@@ -9,9 +9,11 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 @overload
-def fuse(function: _Function, /) -> _Function: ...
+def fuse(function: _Function, /, *, kernel_name: str | None = None) -> _Function: ...
 @overload
-def fuse(*, kernel_name: str | None = None) -> Callable[[_Function], _Function]: ...
+def fuse(
+    function: None = None, /, *, kernel_name: str | None = None
+) -> Callable[[_Function], _Function]: ...
 def fuse(function: Any = None, /, *, kernel_name: str | None = None) -> Any:
     """Return a function as it is: its operations run one by one, in one batch.
 

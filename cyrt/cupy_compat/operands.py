@@ -13,6 +13,8 @@ from cyrt.cupy_compat.parameters import Parameter
 from cyrt.dtypes import DType, dtype
 from cyrt.ndarray import Array
 
+# Floats below are finite in a real type of so many bytes; two bytes are packed here.
+_MOST = {4: 3.4e38, 8: np.inf}
 _PYTHON = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
 
 
@@ -64,6 +66,8 @@ def number_type(value: Any) -> DType:
 
 def convert(value: Any, target: DType) -> tuple[Any, ...]:
     """Convert a number as C does; return what the kernel's parameters receive for it."""
+    if type(value) is float and target.kind == "f" and abs(value) < _MOST.get(target.itemsize, 0):
+        return (value,)
     if isinstance(value, int) and not isinstance(value, bool) and target.kind in "iu":
         value &= (1 << 8 * target.itemsize) - 1
         if target.kind == "i" and value >> 8 * target.itemsize - 1:
@@ -128,10 +132,11 @@ def merge_axes(layouts: Sequence[Layout], shape: tuple[int, ...]) -> tuple[list[
 
 
 def is_small(shape: tuple[int, ...], layouts: Sequence[Layout]) -> bool:
-    """Whether 32 bits hold every index and every distance in bytes."""
-    return prod(shape) < 1 << 31 and all(
-        each.reach() < 1 << 31 and prod(each.shape) < 1 << 31 for each in layouts
-    )
+    """Whether 32 bits hold every size, every stride and every distance in bytes."""
+    numbers = [prod(shape), *shape]
+    for each in layouts:
+        numbers += [*each.shape, *map(abs, each.strides), prod(each.shape), each.reach()]
+    return max(numbers, default=0) < 1 << 31
 
 
 def split(

@@ -10,13 +10,13 @@ from typing import Any, NoReturn
 import numpy as np
 
 from cyrt.cupy_compat.device_code import CUCOMPLEX, HEADERS
-from cyrt.cupy_compat.elementwise import on_stream
 from cyrt.driver.errors import CudaError
 from cyrt.kernels import Kernel, Module
 from cyrt.kernels.encoder import current_encoder
 from cyrt.ndarray import Array
 from cyrt.runtime.device import Device
 from cyrt.runtime.memory import Buffer
+from cyrt.runtime.stream import stream as as_stream
 
 _BACKENDS = ("nvrtc", "nvcc")
 _ATTRIBUTES = (
@@ -279,15 +279,17 @@ class RawKernel:
         TypeError, ValueError
             An argument does not fit its parameter, or the geometry is more than the device allows.
         """
+        if stream is not None:
+            with as_stream(stream):
+                self(grid, block, args, shared_mem=shared_mem)
+            return
         given = [_argument(each) for each in args]
-        kernel = self.kernel
-        with on_stream(stream):
-            if self._raw.enable_cooperative_groups:
-                current_encoder().add_kernel(
-                    kernel, grid, block, given, smem=shared_mem, cooperative=True
-                )
-            else:
-                kernel[grid, block, shared_mem](*given)
+        if self._raw.enable_cooperative_groups:
+            current_encoder().add_kernel(
+                self.kernel, grid, block, given, smem=shared_mem, cooperative=True
+            )
+        else:
+            self.kernel[grid, block, shared_mem](*given)
 
     def compile(self, log_stream: Any = None) -> None:
         """Compile and load it now.

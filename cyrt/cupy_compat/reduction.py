@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 import cyrt.ops as ops
-from cyrt.cupy_compat.elementwise import UserKernel, check_output, on_stream
+from cyrt.cupy_compat.elementwise import Plan, UserKernel, check_output, number_targets
 from cyrt.cupy_compat.operands import (
     Layout,
     broadcast_layout,
@@ -21,7 +21,6 @@ from cyrt.cupy_compat.parameters import CPP, check_name
 from cyrt.cupy_compat.source import Argument, indexer_declaration, indexer_parameters, prelude
 from cyrt.dtypes import DTYPES, DType
 from cyrt.kernels import Kernel
-from cyrt.kernels.kernel import Launch
 from cyrt.ndarray import Array
 from cyrt.runtime.device import Device
 
@@ -30,16 +29,6 @@ _MOST_BLOCKS = 2**31 - 1
 # A thread joins at least this many elements before a result is split among blocks.
 _ROWS_OF_THREAD = 16
 _WHOLE, _PARTIAL, _FINAL = "whole", "partial", "final"
-
-
-class _Plan(NamedTuple):
-    """Launches of a call: one, or two if the rows are split among blocks."""
-
-    launch: Launch
-    numbers: list[int]
-    final: Launch | None
-    partial: DType | None
-    splits: int
 
 
 class ReductionKernel(UserKernel):
@@ -147,7 +136,13 @@ class ReductionKernel(UserKernel):
                     f"{self.name}: cannot specify 'out' as both a positional and keyword argument"
                 )
             args = (*args, out)
-        values = self._operands(args)
+        if isinstance(axis, Sequence):
+            axis = tuple(axis)
+        first: Array = self._run(args, (axis, bool(keepdims)), stream)[0]
+        return first
+
+    def _plan(self, values: list[Any], *how: Any) -> Plan:
+        axis, keepdims = how
         shape = self._shape(values)
         types = self._types(values)
         reduced, kept = self._axes(axis, len(shape), values)
@@ -156,21 +151,22 @@ class ReductionKernel(UserKernel):
             if keepdims
             else [shape[i] for i in kept]
         )
+        allocated = []
         for i, parameter in enumerate(self.out_params, self.nin):
-            if values[i] is not None and not parameter.raw:
+            if values[i] is None:
+                allocated.append((result, parameter.dtype(types)))
+                values[i] = ops.empty(result, dtype=parameter.dtype(types))
+            elif not parameter.raw:
                 check_output(self.name, parameter, values[i], result)
-        with on_stream(stream):
-            for i, parameter in enumerate(self.out_params, self.nin):
-                if values[i] is None:
-                    values[i] = ops.empty(result, dtype=parameter.dtype(types))
-            if 0 not in result:
-                if 0 in shape and not self.identity:
-                    raise ValueError(
-                        f"zero-size array to reduction operation {self.name} which has no identity"
-                    )
-                self._launch(values, types, shape, reduced, kept, result)
-        first: Array = values[self.nin]
-        return first
+        numbers = number_targets(self.params, values, types)
+        if 0 in result:
+            return Plan(allocated, numbers, None)
+        if 0 in shape and not self.identity:
+            raise ValueError(
+                f"zero-size array to reduction operation {self.name} which has no identity"
+            )
+        launch = self._bind(values, types, shape, reduced, kept, result)
+        return Plan(allocated, numbers, launch)
 
     def _shape(self, values: Sequence[Any]) -> tuple[int, ...]:
         given = [
@@ -211,7 +207,7 @@ class ReductionKernel(UserKernel):
             reduced = tuple(sorted(reduced, key=lambda i: -abs(steps[i])))
         return reduced, kept
 
-    def _launch(
+    def _bind(
         self,
         values: list[Any],
         types: dict[str, DType],
@@ -219,35 +215,8 @@ class ReductionKernel(UserKernel):
         reduced: tuple[int, ...],
         kept: tuple[int, ...],
         result: tuple[int, ...],
-    ) -> None:
-        key = (
-            shape,
-            reduced,
-            result,
-            Device.current().index,
-            *types.items(),
-            *((v.shape, v.strides) if isinstance(v, Array) else None for v in values),
-        )
-        plan: _Plan = self._plans.get(key) or self._remember(
-            key, self._plan(values, types, shape, reduced, kept, result)
-        )
-        given = self._values(values, types)
-        if plan.final is None:
-            plan.launch(*given, *plan.numbers)
-            return
-        partial = ops.empty((plan.splits, prod(result)), dtype=plan.partial)
-        plan.launch(*given, partial, *plan.numbers)
-        plan.final(*given, partial, *plan.numbers[:-2], plan.splits, plan.numbers[-1])
-
-    def _plan(
-        self,
-        values: list[Any],
-        types: dict[str, DType],
-        shape: tuple[int, ...],
-        reduced: tuple[int, ...],
-        kept: tuple[int, ...],
-        result: tuple[int, ...],
-    ) -> _Plan:
+    ) -> Callable[[list[Any]], None]:
+        """What launches the kernels: one, or two if the rows are split among blocks."""
         order = reduced + kept
         rows, outs = prod(shape[i] for i in reduced), prod(result)
         layouts: dict[int, Layout] = {}
@@ -296,18 +265,20 @@ class ReductionKernel(UserKernel):
         for i in sorted(layouts):
             numbers += [*layouts[i].shape, *layouts[i].strides]
         dims = len(indexers[0]), len(indexers[1])
-        if splits < 2:
-            kernel = self._stage(_WHOLE, arguments, types, dims, small, None)
-            return _Plan(kernel[grid, block], [*numbers, rows, stride], None, None, 1)
+        if partial is None or splits < 2:
+            whole = self._stage(_WHOLE, arguments, types, dims, small, None)[grid, block]
+            numbers += [rows, stride]
+            return lambda given: whole(*given, *numbers)
         first = self._stage(_PARTIAL, arguments, types, dims, small, partial)
         last = self._stage(_FINAL, arguments, types, dims, small, partial)
-        return _Plan(
-            first[(grid, splits), block],
-            [*numbers, rows, stride],
-            last[grid, block],
-            partial,
-            splits,
-        )
+        launches = first[(grid, splits), block], last[grid, block]
+
+        def launch(given: list[Any]) -> None:
+            joined = ops.empty((splits, outs), dtype=partial)
+            launches[0](*given, joined, *numbers, rows, stride)
+            launches[1](*given, joined, *numbers, splits, stride)
+
+        return launch
 
     @staticmethod
     def _is_across(inputs: Sequence[Layout], reduced: int) -> bool:
@@ -360,11 +331,11 @@ class ReductionKernel(UserKernel):
         if partial is not None:
             const = "const " if stage == _FINAL else ""
             parameters.append(f"{const}{CPP[partial.name]}* _partial")
-        parameters += indexer_parameters("_in_ind", dims[0])
-        parameters += indexer_parameters("_out_ind", dims[1])
+        parameters += indexer_parameters("_in_ind", dims[0], small)
+        parameters += indexer_parameters("_out_ind", dims[1], small)
         for each in arguments:
             parameters += each.numbers
-        parameters += ["long long _rows", "int _block_stride"]
+        parameters += [f"{'int' if small else 'long long'} _rows", "int _block_stride"]
         inputs, outputs = arguments[: self.nin], arguments[self.nin :]
         if stage == _FINAL:
             load = ["const _type_reduce _a = _partial[_j];"]

@@ -27,7 +27,7 @@ class Argument:
     contiguous : bool
         Whether its elements lie in C order without gaps.
     small : bool
-        Whether its indices and distances are computed in 32 bits.
+        Whether sizes, strides and distances have 32 bits.
     """
 
     parameter: Parameter
@@ -53,7 +53,7 @@ class Argument:
     def numbers(self) -> list[str]:
         """The kernel's parameters for shape and strides."""
         return [
-            f"long long _{what}{axis}_{self.parameter.name}"
+            f"{_number(self.small)} _{what}{axis}_{self.parameter.name}"
             for what in ("shape", "stride")
             for axis in range(self.ndim)
         ]
@@ -89,9 +89,9 @@ class Argument:
         return f"[[maybe_unused]] {const}{cpp}{'' if copy else '&'} {name} = _raw_{name}[{where}];"
 
 
-def indexer_parameters(name: str, ndim: int) -> list[str]:
+def indexer_parameters(name: str, ndim: int, small: bool) -> list[str]:
     """The kernel's parameters for the shape of an indexer."""
-    return [f"long long {name}{axis}" for axis in range(ndim)]
+    return [f"{_number(small)} {name}{axis}" for axis in range(ndim)]
 
 
 def indexer_declaration(name: str, ndim: int, small: bool) -> str:
@@ -113,6 +113,10 @@ def prelude(types: Mapping[str, DType], arguments: Sequence[Argument], texts: st
         lines.append("#include <cupy/complex.cuh>\n")
     lines += [f"typedef {CPP[each.name]} {letter};\n" for letter, each in sorted(types.items())]
     return "".join(lines)
+
+
+def _number(small: bool) -> str:
+    return "int" if small else "long long"
 
 
 def _truth(value: bool) -> str:

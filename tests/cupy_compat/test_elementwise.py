@@ -208,6 +208,15 @@ def test_sizes_and_blocks(add):
         raw(x, size=-2)
 
 
+def test_more_than_32_bits(add):
+    """Sizes and strides have 64 bits where 32 do not hold them."""
+    kernel = ElementwiseKernel("raw T x", "int64 z", "z = x.shape()[0] + i")
+    x = cyrt.broadcast_to(cyrt.ones(1), (2**32 + 3,))
+    assert kernel(x, size=2).tolist() == [2**32 + 3, 2**32 + 4]
+    assert kernel(cyrt.ones(3), size=2).tolist() == [3, 4]
+    assert ElementwiseKernel("", "", "")(size=1) == ()
+
+
 def test_a_stream(add):
     stream = cyrt.Stream()
     x = cyrt.arange(4)
