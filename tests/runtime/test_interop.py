@@ -260,7 +260,7 @@ def memory():
         ({"typestr": "<f"}, ValueError, "typestr"),
         ({"typestr": "<f-4"}, ValueError, "typestr"),
         ({"typestr": "<b4"}, ValueError, "a bool has one byte"),
-        ({"typestr": "<f99"}, TypeError, "none of cyrt's"),
+        ({"typestr": "<f99"}, TypeError, "no counterpart in cyrt"),
         ({"data": None}, TypeError, "data: expected a tuple"),
         ({"data": 5}, TypeError, "data: expected a tuple"),
         ({"data": (5,)}, TypeError, "data: expected a tuple"),
