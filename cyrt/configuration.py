@@ -1,4 +1,4 @@
-"""What cyrt runs with: versions, the driver, the compiler, libraries, devices, settings.
+"""The configuration of cyrt: versions, driver, compiler, libraries, devices and settings.
 
 ``python -m cyrt info`` prints the same.
 """
@@ -168,7 +168,7 @@ def _device(device: Device) -> dict[str, Any]:
 
 
 def _missing(facts: dict[str, Any]) -> list[dict[str, str]]:
-    """What is missing, each with the advice to get it."""
+    """Return the parts that are not installed, each with advice how to install it."""
     driver, nvrtc = facts["driver"], facts["nvrtc"]
     missing = []
     if driver["kind"] == "emulated device" or driver["call"] == "dlopen":

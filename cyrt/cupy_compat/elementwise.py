@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple
@@ -32,7 +33,7 @@ _MOST_BLOCKS = 2**31 - 1
 
 
 class Plan(NamedTuple):
-    """What a call does with arguments of certain types and layouts.
+    """The steps of a call with arguments of certain types and layouts.
 
     Attributes
     ----------
@@ -49,8 +50,8 @@ class Plan(NamedTuple):
     launch: Callable[[list[Any]], None] | None
 
 
-class UserKernel:
-    """What elementwise kernels and reductions share: parameters, and the kernels compiled."""
+class UserKernel(ABC):
+    """The base of elementwise kernels and reductions, which keeps the compiled kernels."""
 
     name: str
     in_params: tuple[Parameter, ...]
@@ -145,8 +146,9 @@ class UserKernel:
             plan.launch(given)
         return values[self.nin :]
 
+    @abstractmethod
     def _plan(self, values: list[Any], *how: Any) -> Plan:
-        raise NotImplementedError
+        """Return the steps of a call with these arguments."""
 
     def _operand(self, i: int, value: Any) -> Any:
         return operand(self.name, self.params[i], value, output=i >= self.nin)

@@ -1,4 +1,4 @@
-"""Arguments of a call: arrays and numbers, broadcasting, and the layout that a kernel is told."""
+"""Checks and broadcasts the arguments of a call, and describes their layouts to kernels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PYTHON = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
 
 
 class Layout(NamedTuple):
-    """How an array lies in memory: its shape, and its strides in bytes."""
+    """The layout of an array in memory: its shape, and its strides in bytes."""
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]

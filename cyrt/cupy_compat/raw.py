@@ -324,7 +324,7 @@ class RawKernel:
 
     @property
     def attributes(self) -> dict[str, int]:
-        """What the compiler made of the kernel, on the current device, by CuPy's names."""
+        """The compiled kernel's attributes on the current device, by CuPy's names."""
         return {name: getattr(self, name) for name in _ATTRIBUTES}
 
     @property
@@ -411,7 +411,8 @@ def _raise_not_found(call: str, error: KeyError) -> NoReturn:
 
 
 def _argument(value: Any) -> Any:
-    """What the kernel receives: of a contiguous array its bytes, which have no type to compare."""
+    """Return what is passed to the kernel. A contiguous array is passed as its Buffer, whose
+    element type is not checked."""
     if isinstance(value, Array):
         return value.buffer if value.flags.c_contiguous else value
     if isinstance(value, np.complexfloating):

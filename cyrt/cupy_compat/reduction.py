@@ -216,7 +216,7 @@ class ReductionKernel(UserKernel):
         kept: tuple[int, ...],
         result: tuple[int, ...],
     ) -> Callable[[list[Any]], None]:
-        """What launches the kernels: one, or two if the rows are split among blocks."""
+        """Return a function that launches one kernel, or two if the rows are split among blocks."""
         order = reduced + kept
         rows, outs = prod(shape[i] for i in reduced), prod(result)
         layouts: dict[int, Layout] = {}

@@ -14,7 +14,7 @@ _HALVES = ("float16", "bfloat16")
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """What the text depends on in an argument.
+    """The properties of an argument on which the source depends.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class Argument:
 
     @property
     def declaration(self) -> str:
-        """What makes an array or a number of the parameters."""
+        """The C++ statement that makes an array or a number of the kernel's parameters."""
         name, cpp = self.parameter.name, CPP[self.dtype.name]
         if self.ndim < 0:
             if self.dtype.kind == "c":
@@ -80,7 +80,7 @@ class Argument:
         )
 
     def element(self, indexer: str, index: str, *, copy: bool = False) -> str:
-        """What names the element of an array that is not raw."""
+        """Return the C++ declaration of the element of an array that is not raw."""
         if self.ndim < 0 or self.parameter.raw:
             return ""
         name, cpp = self.parameter.name, CPP[self.dtype.name]
@@ -95,7 +95,7 @@ def indexer_parameters(name: str, ndim: int, small: bool) -> list[str]:
 
 
 def indexer_declaration(name: str, ndim: int, small: bool) -> str:
-    """What makes an indexer of its parameters."""
+    """Return the C++ declaration of an indexer, made of the kernel's parameters."""
     sizes = [f"{name}{axis}" for axis in range(ndim)]
     return (
         f"[[maybe_unused]] CIndexer<{ndim}, {_truth(small)}> {name} = "

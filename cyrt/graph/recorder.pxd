@@ -38,8 +38,9 @@ cdef int record_kernel(Recorder self, LoadedFunction function, const Geometry* g
                        unsigned int flags, const unsigned int* cluster,
                        const EarlyLoad* early, unsigned long long key=*,
                        const Tensors* tensors=*) except -1
-# Return whether a kernel that uses other libraries' memory is launched at once, without a recording
-# of the stream: nothing groups, lists, times or defers the caller's operations.
+# Return whether a kernel that uses other libraries' memory is launched at once instead of being
+# recorded. It is, unless the caller's operations are inside a batch, a concurrent group, a capture,
+# a trace or an explained function.
 cdef bint launches_at_once(Recorder self) noexcept
 # Launch a kernel on another library's current stream. Its memory is that of that library, which
 # has put all of its work there, and memory of cyrt that no other library uses.

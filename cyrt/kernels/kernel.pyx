@@ -597,11 +597,11 @@ cdef int launch(Kernel kernel, const Geometry* geometry, PyObject** args,
                          False, 0, NULL, NULL)
 
 
-# What a launch uses besides arrays of cyrt.
+# The other libraries' tensors among the arguments of a launch.
 cdef struct Borrowed:
     void* objects[STACK_PARAMS]     # the tensors
-    Known* memory[STACK_PARAMS]     # theirs, which the launch holds
-    const DLPackExchangeAPI* api    # of all of them
+    Known* memory[STACK_PARAMS]     # the tensors' memory, which the launch holds
+    const DLPackExchangeAPI* api    # the functions of their library: one for all
     StreamState* home               # their library's current stream
     int count
 
