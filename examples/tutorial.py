@@ -152,7 +152,7 @@ print("\n5 Streams")
 side = cyrt.Stream()
 x = cyrt.ones(1000)
 with side:
-    y = x * 2  # on `side`, after the `ones` on this thread's stream: x is used by both
+    y = x * 2  # on `side`, after `ones` on this thread's stream, since it reads x
 z = y + 1  # on this thread's stream again, after the product on `side`
 print(z[0].item())
 
@@ -178,7 +178,7 @@ double = cyrt.Kernel(
 )
 for i, part in enumerate(parts):
     with streams[i % 2]:
-        slots[i % 2].copy_from(part, blocking=False)  # while part i - 1 is computed
+        slots[i % 2].copy_from(part, blocking=False)  # while the kernel of part i - 1 runs
         double.for_each(1000, slots[i % 2], 1000)
         slots[i % 2].copy_to(part, blocking=False)
 cyrt.synchronize()  # now the host may look
@@ -190,10 +190,10 @@ quarter = cyrt.Kernel(
     "quarter",
 )
 with cyrt.CommandEncoder() as encoder:
-    with encoder.concurrent():  # not ordered among themselves, though all of them write `total`
+    with encoder.concurrent():  # in any order, though all of them write `total`
         for i in range(4):
             encoder.add_kernel(quarter, 1, 1, (total, i))
-    encoder.add_completed_handler(lambda: None)  # called when the batch has ended
+    encoder.add_completed_handler(lambda: None)  # called when the batch has finished
 print(total)
 
 # docs/tutorial/6-training.md
