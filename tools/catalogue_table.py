@@ -16,7 +16,7 @@ expression is the one that the kernel is compiled from. `copy`, `transpose` and 
 bits: every type is served by the one of its size here. Casts, `to_TYPE`, are there between all
 types.
 
-This file is written by `python3 tools/run.py format`.
+<!-- Written by python3 tools/run.py format. -->
 """
 
 

@@ -24,7 +24,7 @@ Every public name of `cyrt`, with a line for each: the functions of the array AP
 everyday functions, and what is cyrt's own. The headings lead to the pages that tell more. Further
 names of NumPy's are in [`cyrt.numpy`](numpy.md).
 
-This file is written by `python -P tools/names_table.py`.
+<!-- Written by python -P tools/names_table.py. -->
 """
 _BLOCK = re.compile(r"^::: cyrt\n((?:    .*\n)*)", re.MULTILINE)
 _MEMBER = re.compile(r"^        - (\w+)$", re.MULTILINE)
