@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
-import cyrt.ops as ops
 from cyrt.cupy_compat import device_code
 from cyrt.cupy_compat.operands import (
     Layout,
@@ -26,6 +25,7 @@ from cyrt.dtypes import DType
 from cyrt.kernels import Kernel
 from cyrt.kernels.kernel import Launch
 from cyrt.ndarray import Array
+from cyrt.ops.creation import empty
 from cyrt.runtime.stream import stream as as_stream
 
 _MOST_PLANS = 1024
@@ -59,7 +59,13 @@ class UserKernel(ABC):
     _cached_codes: dict[tuple[str, ...], str]
 
     def __init__(
-        self, in_params: str, out_params: str, name: str, preamble: str, options: Sequence[str]
+        self,
+        in_params: str,
+        out_params: str,
+        name: str,
+        reduce_dims: bool,
+        preamble: str,
+        options: Sequence[str],
     ) -> None:
         self.name = self.__name__ = check_name(name)
         self.in_params = parse(in_params, const=True)
@@ -75,6 +81,7 @@ class UserKernel(ABC):
                 raise ValueError(f"{name}: two parameters have the name {each!r}")
         if isinstance(options, str):
             raise TypeError(f"options: expected a sequence of str, got the str {options!r}")
+        self.reduce_dims = bool(reduce_dims)
         self.preamble = preamble
         self.options = tuple(options)
         self._cached_codes = {}
@@ -135,7 +142,7 @@ class UserKernel(ABC):
             return self._carry_out(plan, values)
 
     def _carry_out(self, plan: Plan, values: list[Any]) -> list[Any]:
-        values += [ops.empty(shape, dtype=dtype) for shape, dtype in plan.allocated]
+        values += [empty(shape, dtype=dtype) for shape, dtype in plan.allocated]
         if plan.launch is not None:
             given: list[Any] = []
             for value, dtype in zip(values, plan.numbers, strict=True):
@@ -157,6 +164,29 @@ class UserKernel(ABC):
         arrays, numbers = split(self.params, values)
         return resolve(self.name, self.params, arrays, numbers, self.nout)
 
+    def _complete(
+        self, values: list[Any], types: Mapping[str, DType], shape: tuple[int, ...]
+    ) -> tuple[list[tuple[tuple[int, ...], DType]], list[DType | None]]:
+        """Allocate the outputs that are not passed, for the kernel's choice, and check the others.
+
+        Return what a plan allocates, and the element types to which it converts numbers.
+        """
+        allocated = []
+        for i, parameter in enumerate(self.out_params, self.nin):
+            if values[i] is None:
+                allocated.append((shape, parameter.dtype(types)))
+                values[i] = empty(shape, dtype=parameter.dtype(types))
+            elif not parameter.raw and values[i].shape != shape:
+                raise ValueError(
+                    f"{self.name}: Out shape is mismatched: argument {parameter.name}: expected "
+                    f"{shape}, got {values[i].shape}"
+                )
+        numbers = [
+            None if isinstance(value, Array) else parameter.dtype(types)
+            for parameter, value in zip(self.params, values, strict=True)
+        ]
+        return allocated, numbers
+
     def _compile(self, text: str, arguments: Sequence[Argument], name: str) -> Kernel:
         types = tuple(each.dtype.name for each in arguments if each.ndim >= 0)
         self._cached_codes.setdefault(types, text)
@@ -164,25 +194,6 @@ class UserKernel(ABC):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
-
-
-def number_targets(
-    parameters: Sequence[Parameter], values: Sequence[Any], types: Mapping[str, DType]
-) -> list[DType | None]:
-    """The element types to which numbers are converted; None for arrays."""
-    return [
-        None if isinstance(value, Array) else parameter.dtype(types)
-        for parameter, value in zip(parameters, values, strict=True)
-    ]
-
-
-def check_output(kernel: str, parameter: Parameter, array: Array, shape: tuple[int, ...]) -> None:
-    """Raise if an output has another shape than the result."""
-    if array.shape != shape:
-        raise ValueError(
-            f"{kernel}: Out shape is mismatched: argument {parameter.name}: expected {shape}, got "
-            f"{array.shape}"
-        )
 
 
 class ElementwiseKernel(UserKernel):
@@ -237,9 +248,8 @@ class ElementwiseKernel(UserKernel):
         loop_prep: str = "",
         after_loop: str = "",
     ) -> None:
-        super().__init__(in_params, out_params, name, preamble, options)
+        super().__init__(in_params, out_params, name, reduce_dims, preamble, options)
         self.operation = operation
-        self.reduce_dims = bool(reduce_dims)
         self.no_return = bool(no_return)
         self.return_tuple = bool(return_tuple)
         self.loop_prep, self.after_loop = loop_prep, after_loop
@@ -284,19 +294,13 @@ class ElementwiseKernel(UserKernel):
         size, block = how
         shape = self._shape(values, size)
         types = self._types(values)
-        allocated = []
-        for i, parameter in enumerate(self.out_params, self.nin):
-            if values[i] is None:
-                if parameter.raw and size is None:
-                    raise ValueError(
-                        f"{self.name}: Output array size is Undecided: argument {parameter.name} "
-                        "is raw; pass it, or size="
-                    )
-                allocated.append((shape, parameter.dtype(types)))
-                values[i] = ops.empty(shape, dtype=parameter.dtype(types))
-            elif not parameter.raw:
-                check_output(self.name, parameter, values[i], shape)
-        numbers = number_targets(self.params, values, types)
+        for parameter, value in zip(self.out_params, values[self.nin :], strict=True):
+            if value is None and parameter.raw and size is None:
+                raise ValueError(
+                    f"{self.name}: Output array size is Undecided: argument {parameter.name} "
+                    "is raw; pass it, or size="
+                )
+        allocated, numbers = self._complete(values, types, shape)
         if 0 in shape:
             return Plan(allocated, numbers, None)
         bound, follow = self._bind(values, types, shape, int(block))

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import cyrt.ops as ops
 from cyrt.cupy_compat.parameters import Parameter
 from cyrt.dtypes import DType, dtype
 from cyrt.ndarray import Array
+from cyrt.ops.creation import asarray
 
 # Floats below are finite in a real type of so many bytes; two bytes are packed here.
 _MOST = {4: 3.4e38, 8: np.inf}
@@ -44,7 +44,7 @@ def operand(kernel: str, parameter: Parameter, value: Any, *, output: bool = Fal
     if not isinstance(value, (np.ndarray, np.generic)) and (
         hasattr(value, "__cuda_array_interface__") or hasattr(value, "__dlpack__")
     ):
-        return ops.asarray(value, copy=False)
+        return asarray(value, copy=False)
     number = isinstance(value, (bool, int, float, complex)) or (
         isinstance(value, np.generic)
         and value.dtype.names is None

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-import cyrt.ops as ops
-from cyrt.cupy_compat.elementwise import Plan, UserKernel, check_output, number_targets
+from cyrt.cupy_compat.elementwise import Plan, UserKernel
 from cyrt.cupy_compat.operands import (
     Layout,
     broadcast_layout,
@@ -17,11 +16,12 @@ from cyrt.cupy_compat.operands import (
     is_small,
     merge_axes,
 )
-from cyrt.cupy_compat.parameters import CPP, check_name
+from cyrt.cupy_compat.parameters import CPP
 from cyrt.cupy_compat.source import Argument, indexer_declaration, indexer_parameters, prelude
 from cyrt.dtypes import DTYPES, DType
 from cyrt.kernels import Kernel
 from cyrt.ndarray import Array
+from cyrt.ops.creation import empty
 from cyrt.runtime.device import Device
 
 _BLOCK = 256
@@ -82,15 +82,13 @@ class ReductionKernel(UserKernel):
         preamble: str = "",
         options: Sequence[str] = (),
     ) -> None:
-        check_name(name)
-        super().__init__(in_params, out_params, name, preamble, options)
+        super().__init__(in_params, out_params, name, reduce_dims, preamble, options)
         if not self.out_params:
             raise ValueError(f"{name}: a reduction has an output")
         self.map_expr, self.reduce_expr = map_expr, reduce_expr
         self.post_map_expr = post_map_expr
         self.identity = "" if identity is None else str(identity)
         self.reduce_type = self.out_params[0].cpp if reduce_type is None else reduce_type
-        self.reduce_dims = bool(reduce_dims)
 
     def __call__(
         self,
@@ -106,8 +104,8 @@ class ReductionKernel(UserKernel):
         ----------
         *args
             Arrays, or numbers, which are converted as C does; outputs come last, or are allocated.
-        out : Array, optional
-            The output of a kernel that has one.
+        out : Array or tuple of Array, optional
+            The output, or all outputs of a kernel that has several.
         axis : int or sequence of int, optional
             The axes to reduce; default: all.
         keepdims : bool
@@ -129,13 +127,11 @@ class ReductionKernel(UserKernel):
             A ``raw`` input, and the reduced axes are not the first ones.
         """
         if out is not None:
-            if self.nout != 1:
-                raise NotImplementedError(f"{self.name}: out= is for one output, pass {self.nout}")
             if len(args) == self.nargs:
                 raise ValueError(
                     f"{self.name}: cannot specify 'out' as both a positional and keyword argument"
                 )
-            args = (*args, out)
+            args = (*args, *(out if isinstance(out, tuple) else (out,)))
         if isinstance(axis, Sequence):
             axis = tuple(axis)
         first: Array = self._run(args, (axis, bool(keepdims)), stream)[0]
@@ -151,14 +147,7 @@ class ReductionKernel(UserKernel):
             if keepdims
             else [shape[i] for i in kept]
         )
-        allocated = []
-        for i, parameter in enumerate(self.out_params, self.nin):
-            if values[i] is None:
-                allocated.append((result, parameter.dtype(types)))
-                values[i] = ops.empty(result, dtype=parameter.dtype(types))
-            elif not parameter.raw:
-                check_output(self.name, parameter, values[i], result)
-        numbers = number_targets(self.params, values, types)
+        allocated, numbers = self._complete(values, types, result)
         if 0 in result:
             return Plan(allocated, numbers, None)
         if 0 in shape and not self.identity:
@@ -274,7 +263,7 @@ class ReductionKernel(UserKernel):
         launches = first[(grid, splits), block], last[grid, block]
 
         def launch(given: list[Any]) -> None:
-            joined = ops.empty((splits, outs), dtype=partial)
+            joined = empty((splits, outs), dtype=partial)
             launches[0](*given, joined, *numbers, rows, stride)
             launches[1](*given, joined, *numbers, splits, stride)
 

@@ -132,6 +132,11 @@ def test_outputs(total):
     y, z = cyrt.zeros(3), cyrt.zeros(3)
     assert both(x, y, z, axis=0) is y
     assert z.tolist() == [-2, -2, -2]
+    y, z = cyrt.zeros(3), cyrt.zeros(3)
+    assert both(x, axis=0, out=(y, z)) is y
+    assert (y.tolist(), z.tolist()) == ([2, 2, 2], [-2, -2, -2])
+    with pytest.raises(TypeError, match="takes 1, or 3 with its outputs, got 2"):
+        both(x, axis=0, out=y)
     assert total(cyrt.zeros((0, 3)), axis=0).tolist() == [0, 0, 0]
 
 
