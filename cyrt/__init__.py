@@ -35,9 +35,74 @@ from cyrt.kernels import Kernel, Module
 from cyrt.kernels.encoder import CommandEncoder, batch, concurrent, current_encoder
 from cyrt.leaving import leave as _leave
 from cyrt.ndarray import Array
-from cyrt.numpy.functions import *
-from cyrt.ops import *
-from cyrt.ops import __array_api_version__, __array_namespace_info__
+from cyrt.numpy.aliases import *
+from cyrt.numpy.arithmetic import *
+from cyrt.numpy.assignment import *
+from cyrt.numpy.bit_packing import *
+from cyrt.numpy.calculus import *
+from cyrt.numpy.comparison import *
+from cyrt.numpy.diagonals import *
+from cyrt.numpy.einstein_sum import *
+from cyrt.numpy.files import *
+from cyrt.numpy.functional import *
+from cyrt.numpy.grids import *
+from cyrt.numpy.histograms import *
+from cyrt.numpy.indexing import *
+from cyrt.numpy.interop import *
+from cyrt.numpy.manipulation import *
+from cyrt.numpy.nan_reductions import *
+from cyrt.numpy.padding import *
+from cyrt.numpy.products import *
+from cyrt.numpy.safetensors import *
+from cyrt.numpy.sets import *
+from cyrt.numpy.sharing import *
+from cyrt.numpy.statistics import *
+from cyrt.numpy.windows import *
+from cyrt.ops.arange import arange, linspace
+from cyrt.ops.broadcasting import broadcast_arrays, broadcast_shapes, broadcast_to
+from cyrt.ops.copy import astype, copy, to_device
+from cyrt.ops.creation import (
+    asarray,
+    empty,
+    empty_like,
+    from_dlpack,
+    full,
+    full_like,
+    ones,
+    ones_like,
+    zeros,
+    zeros_like,
+)
+from cyrt.ops.functions import *
+from cyrt.ops.gather import take, take_along_axis
+from cyrt.ops.grids import eye, meshgrid, tril, triu
+from cyrt.ops.inspection import __array_api_version__, __array_namespace_info__, finfo, iinfo
+from cyrt.ops.manipulation import concat, concatenate, hstack, repeat, roll, stack, tile, vstack
+from cyrt.ops.matmul import addmm, dot, inner, matmul, matrix_transpose, outer, tensordot, vecdot
+from cyrt.ops.promotion import can_cast, isdtype, result_type
+from cyrt.ops.reduce import *
+from cyrt.ops.rounding import round  # type: ignore[assignment]  # it has decimals
+from cyrt.ops.scan import cumprod, cumsum, cumulative_prod, cumulative_sum, diff
+from cyrt.ops.search import flatnonzero, nonzero, searchsorted
+from cyrt.ops.sets import isin, unique_all, unique_counts, unique_inverse, unique_values
+from cyrt.ops.shapes import (
+    atleast_1d,
+    atleast_2d,
+    atleast_3d,
+    expand_dims,
+    flip,
+    moveaxis,
+    permute_dims,
+    ravel,
+    reshape,
+    split,
+    squeeze,
+    swapaxes,
+    unstack,
+)
+from cyrt.ops.sort import argsort, sort, top_k
+from cyrt.ops.ternary import clip, where
+from cyrt.ops.views import diagonal
 from cyrt.profiling import profile
 from cyrt.runtime.device import Device, is_available
 from cyrt.runtime.event import Event

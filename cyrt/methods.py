@@ -7,74 +7,86 @@ methods such as ``add.reduce``. A function that takes what its method takes is t
 
 from __future__ import annotations
 
-from cyrt import ops
-from cyrt.numpy import functions, ufunc_methods
+from cyrt.numpy import ufunc_methods
+from cyrt.numpy.aliases import argpartition, partition
+from cyrt.numpy.assignment import put
 from cyrt.numpy.attributes import Flags, Flat
+from cyrt.numpy.diagonals import trace
+from cyrt.numpy.indexing import choose, compress
 from cyrt.numpy.interop import call_function, call_ufunc
 from cyrt.operators import attach, bind
-from cyrt.ops.copy import assign
-from cyrt.ops.creation import weak_array
-from cyrt.ops.gather import get_by_arrays, set_by_arrays
+from cyrt.ops import functions, reduce
+from cyrt.ops.copy import assign, astype, copy, to_device
+from cyrt.ops.creation import asarray, weak_array, zeros_like
+from cyrt.ops.gather import get_by_arrays, set_by_arrays, take
 from cyrt.ops.inspection import namespace
+from cyrt.ops.manipulation import repeat
+from cyrt.ops.matmul import dot, matrix_transpose
 from cyrt.ops.printing import _repr_html_, format_of, repr_of, text_of
-from cyrt.ops.views import view_as
+from cyrt.ops.rounding import round
+from cyrt.ops.scan import cumprod, cumsum
+from cyrt.ops.search import nonzero, searchsorted
+from cyrt.ops.shapes import ravel, squeeze, swapaxes
+from cyrt.ops.sort import argsort, sort
+from cyrt.ops.ternary import clip
+from cyrt.ops.views import diagonal, view_as
 
 bind(
     Flags=Flags,
     Flat=Flat,
-    argpartition=functions.argpartition,
-    asarray=ops.asarray,
+    argpartition=argpartition,
+    asarray=asarray,
     assign=assign,
     call_function=call_function,
     call_ufunc=call_ufunc,
-    choose=functions.choose,
-    clip=ops.clip,
-    compress=functions.compress,
-    conj=ops.conj,
-    cumprod=ops.cumprod,
-    cumsum=ops.cumsum,
-    dot=ops.dot,
+    choose=choose,
+    clip=clip,
+    compress=compress,
+    conj=functions.conj,
+    cumprod=cumprod,
+    cumsum=cumsum,
+    dot=dot,
     format_of=format_of,
     get_by_arrays=get_by_arrays,
-    matrix_transpose=ops.matrix_transpose,
+    matrix_transpose=matrix_transpose,
     namespace=namespace,
-    partition=functions.partition,
-    put=functions.put,
+    partition=partition,
+    put=put,
     repr_of=repr_of,
-    round=ops.round,
-    searchsorted=ops.searchsorted,
+    round=round,
+    searchsorted=searchsorted,
     weak_array=weak_array,
     set_by_arrays=set_by_arrays,
-    sort=ops.sort,
-    sqrt=ops.sqrt,
+    sort=sort,
+    sqrt=functions.sqrt,
     text_of=text_of,
-    trace=functions.trace,
+    trace=trace,
     view_as=view_as,
-    zeros_like=ops.zeros_like,
+    zeros_like=zeros_like,
 )
 attach(
     _repr_html_,
-    ops.all,
-    ops.any,
-    ops.argmax,
-    ops.argmin,
-    ops.argsort,
-    ops.astype,
-    ops.copy,
-    ops.diagonal,
-    ops.max,
-    ops.mean,
-    ops.min,
-    ops.nonzero,
-    ops.prod,
-    ops.ravel,
-    ops.repeat,
-    ops.squeeze,
-    ops.std,
-    ops.sum,
-    ops.swapaxes,
-    ops.take,
-    ops.to_device,
-    ops.var,
+    reduce.all,
+    reduce.any,
+    reduce.argmax,
+    reduce.argmin,
+    argsort,
+    astype,
+    copy,
+    diagonal,
+    reduce.max,
+    reduce.mean,
+    reduce.min,
+    nonzero,
+    reduce.prod,
+    ravel,
+    repeat,
+    squeeze,
+    reduce.std,
+    reduce.sum,
+    swapaxes,
+    take,
+    to_device,
+    reduce.var,
 )
 ufunc_methods.attach()

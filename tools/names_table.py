@@ -1,13 +1,16 @@
 """Write docs/reference/names.md: a line for each public name of cyrt, under the page that has it.
 
 ``python -P tools/names_table.py`` needs the installed package: lines are first sentences of its
-docstrings.
+docstrings. A name that no page lists is first added to the page that lists the other names of its
+module, before the first one that follows it in the alphabet.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
+import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,7 +27,7 @@ Every public name of `cyrt`, with a line for each: the functions of the array AP
 everyday functions, and what is cyrt's own. The headings lead to the pages that tell more. Further
 names of NumPy's are in [`cyrt.numpy`](numpy.md).
 
-<!-- Written by python -P tools/names_table.py. -->
+<!-- Written by python3 tools/run.py format. -->
 """
 _BLOCK = re.compile(r"^::: cyrt\n((?:    .*\n)*)", re.MULTILINE)
 _MEMBER = re.compile(r"^        - (\w+)$", re.MULTILINE)
@@ -67,5 +70,30 @@ def table() -> str:
     return "\n".join(lines) + "\n"
 
 
+def home(name: str) -> str:
+    """Return the module of a name's function or class; that of the class of an object with one."""
+    value = getattr(cyrt, name)
+    module = type(value).__module__
+    return module if module.startswith("cyrt.") else getattr(value, "__module__", module)
+
+
+def add_new_names() -> None:
+    """Add each public name that no page lists to the page that lists its module's names."""
+    pages = {name: file for _, file, names in sections() for name in names}
+    for name in sorted(set(cyrt.__all__) - pages.keys() - {"nn", "random"}):
+        kin = [each for each in pages if home(each) == home(name)]
+        if not kin:
+            sys.exit(f"no page of docs/reference lists {name}, nor another name of {home(name)}")
+        file = Counter(pages[each] for each in kin).most_common(1)[0][0]
+        kin = [each for each in kin if pages[each] == file]
+        item, text = "        - {}\n".format, (REFERENCE / file).read_text()
+        later = next((each for each in kin if each > name), None)
+        old = item(later or kin[-1])
+        new = item(name) + old if later else old + item(name)
+        (REFERENCE / file).write_text(text.replace(old, new))
+        pages[name] = file
+
+
 if __name__ == "__main__":
+    add_new_names()
     TARGET.write_text(table())

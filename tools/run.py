@@ -16,8 +16,8 @@ package, which takes seconds.
 
 ``python3 tools/run.py lint``  builds the changes and lints, as ``test`` does first.
 
-``python3 tools/run.py format``  formats the Python, C, C++ and CUDA sources in place, and writes
-docs/catalogue.md.
+``python3 tools/run.py format``  formats the Python, C, C++ and CUDA sources in place, builds the
+changes, and writes the pages docs/catalogue.md and docs/reference/names.md.
 
 ``python3 tools/run.py docs``  builds the documentation into ``build/site``; a warning is an error.
 """
@@ -272,11 +272,16 @@ def c_sources() -> list[Path]:
 
 
 def format_sources() -> None:
-    """Format in place what ``lint`` checks the format of, and write the table of the catalogue."""
+    """Format in place what ``lint`` checks the format of."""
     run(PYTHON, "-m", "ruff", "check", "--quiet", "--select", "I,RUF022", "--fix", ".")
     run(PYTHON, "-m", "ruff", "format", "--quiet", ".")
     run(VENV / "bin" / "clang-format", "-i", *c_sources())
+
+
+def write_pages() -> None:
+    """Write the pages that are made of the catalogue's rows and of the installed docstrings."""
     run(PYTHON, ROOT / "tools" / "catalogue_table.py")
+    run(PYTHON, "-P", ROOT / "tools" / "names_table.py")
 
 
 def lint() -> None:
@@ -360,6 +365,8 @@ def main() -> None:
         if not PYTHON.exists():
             set_up("test")
         format_sources()
+        build()
+        write_pages()
     elif command == "build":
         build()
     elif command == "lint":

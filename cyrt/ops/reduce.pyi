@@ -3,22 +3,6 @@ from typing import Any
 
 from cyrt.ndarray import Array
 
-__all__ = [
-    "all",
-    "any",
-    "argmax",
-    "argmin",
-    "count_nonzero",
-    "logsumexp",
-    "max",
-    "mean",
-    "min",
-    "prod",
-    "std",
-    "sum",
-    "var",
-]
-
 _Axes = int | Sequence[int] | None
 
 def sum(

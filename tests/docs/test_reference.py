@@ -78,7 +78,7 @@ def test_every_public_name_is_on_one_page():
 def test_the_page_of_names_has_a_line_for_each():
     tool = load("names_table")
     text = tool.TARGET.read_text()
-    assert text == tool.table(), "run tools/names_table.py"
+    assert text == tool.table(), "run tools/run.py format"
     lines = dict(re.findall(r"^\| \[?`(\w+)`\S* \| (.*) \|$", text, re.MULTILINE))
     assert lines.keys() == {*cyrt.__all__, "cupy_compat", "kernels", "numpy"}
     assert all(lines.values())
