@@ -78,9 +78,9 @@ def check_array(x: Any, name: str) -> Array:
     """Return x if it is an Array; otherwise raise a TypeError that names its type."""
     if isinstance(x, Array):
         return x
-    advice = (
-        "; cyrt.asarray() copies it to the device"
-        if (hasattr(x, "__array__") or isinstance(x, (list, tuple)))
-        else ""
-    )
+    advice = ""
+    if hasattr(x, "__cuda_array_interface__") or hasattr(x, "__dlpack_c_exchange_api__"):
+        advice = "; cyrt.asarray() makes one of it"
+    elif hasattr(x, "__array__") or isinstance(x, (list, tuple)):
+        advice = "; cyrt.asarray() copies it to the device"
     raise TypeError(f"{name}: expected an Array, got {type_name(x)}{advice}")

@@ -22,7 +22,7 @@ cdef bint overwrites(Array target, Array source, const long long* steps) noexcep
 # Return `out` if it can receive a result of that type, shape and device; TypeError, ValueError.
 cdef Array check_out(str name, object out, int code, int ndim, const long long* dims,
                      int ordinal=*)
-# Return the result, or `out` with the result written into it.
-cdef Array write_out(str name, Array result, object out)
+# Return the result, or `out`, which may be another library's array, with the result in it.
+cdef object write_out(str name, Array result, object out)
 # Raise a ValueError if elements of the target share memory: each is written on its own.
 cdef int check_writable(Array target) except -1

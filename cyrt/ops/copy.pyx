@@ -15,6 +15,7 @@ from cyrt.ndarray cimport (
 )
 from cyrt.ops.arguments import check_array, check_flags, refuse_device
 from cyrt.ops.promotion cimport NUM_DTYPES, is_number, put_number, same_kind
+from cyrt.ops.tensors cimport view_output
 from cyrt.runtime.device cimport ordinal_of
 from cyrt.runtime.memory cimport copy_memory, live_block
 from cyrt.runtime.stream cimport current_state
@@ -115,12 +116,14 @@ cdef Array check_out(str name, object out, int code, int ndim, const long long* 
     return target
 
 
-cdef Array write_out(str name, Array result, object out):
+cdef object write_out(str name, Array result, object out):
+    cdef Array target
     if out is None:
         return result
-    check_out(name, out, result.code, result.ndim_, result.dims, device_of(result))
-    assign_array(<Array>out, result)
-    return <Array>out
+    target = view_output(name, out)
+    check_out(name, target, result.code, result.ndim_, result.dims, device_of(result))
+    assign_array(target, result)
+    return out
 
 
 cdef int assign_array(Array target, Array source) except -1:

@@ -3,15 +3,12 @@
 from cpython.buffer cimport PyObject_CheckBuffer
 from cpython.float cimport PyFloat_CheckExact
 from cpython.long cimport PyLong_CheckExact
-from cpython.object cimport PyObject
 
 import numpy as np
 
 from cyrt.dtypes import DEFAULTS, DTYPES
 from cyrt.dtypes import dtype as _dtype
 from cyrt.builtin.space cimport MAX_NDIM
-from cyrt.driver.cuda cimport CUdeviceptr
-from cyrt.driver.table cimport MAX_DEVICES
 from cyrt.ndarray cimport Array, device_of, new_array, view_of
 from cyrt.ops.arguments import check_array, check_flags
 from cyrt.ops.copy import astype, copy as duplicate, to_device
@@ -19,18 +16,10 @@ from cyrt.ops.copy cimport fill
 from cyrt.ops.promotion cimport (
     code_of_number, is_number, promote, promote_number, python_number,
 )
-from cyrt.kernels.arguments cimport is_plain, traits_of_type
-from cyrt.runtime.device cimport contexts, current_ordinal, ordinal_of
-from cyrt.runtime.dlpack cimport (
-    DLPackExchangeAPI, DLTensor, KDL_CUDA, KDL_CUDA_HOST, KDL_CUDA_MANAGED,
-)
-from cyrt.runtime.interop cimport order_after_legacy, tensor_of
-from cyrt.runtime.memory cimport OTHER_TYPE, Buffer, Memory, copy_memory, foreign_buffer
-from cyrt.runtime.producer cimport Producer, describe, producer_of, work_stream
+from cyrt.ops.tensors cimport from_other, from_tensor, on_device
+from cyrt.runtime.device cimport current_ordinal, ordinal_of
+from cyrt.runtime.memory cimport Buffer, copy_memory
 from cyrt.shape cimport check_size, dims_of
-
-cdef extern from *:
-    int __builtin_ctz(unsigned int) noexcept
 
 # Default element types by kind: bool, int, float, complex.
 cdef tuple NUMBERS = (False, 0, 0.0, 0j)
@@ -136,71 +125,6 @@ cdef Array from_host(object values, object dtype, int ordinal):
     return x
 
 
-cdef Array from_tensor(obj):
-    """View a tensor that its library describes by DLPack's C exchange API. Return None if there is
-    no such description, or if it is not a C-contiguous one of elements on a device."""
-    cdef const Producer* producer = producer_of(<PyObject*>obj)
-    cdef const DLPackExchangeAPI* api = producer.api
-    cdef long long[MAX_NDIM] dims
-    cdef long long[MAX_NDIM] steps
-    cdef long long count = 1
-    cdef DLTensor tensor
-    cdef CUdeviceptr address
-    cdef unsigned int trait
-    cdef size_t size
-    cdef int d, ordinal
-    cdef Buffer memory
-    if api == NULL:
-        return None
-    describe(producer, <PyObject*>obj, &tensor)
-    ordinal = tensor.device.device_id
-    if tensor.device.device_type != KDL_CUDA or not 0 <= ordinal < MAX_DEVICES \
-            or contexts[ordinal].handle == NULL or tensor.ndim > MAX_NDIM \
-            or not is_plain(&tensor, &size) or size == 0:
-        return None
-    address = <CUdeviceptr>tensor.data + tensor.byte_offset
-    trait = traits_of_type(&tensor.dtype)
-    if trait & OTHER_TYPE or address == 0 or address % (tensor.dtype.bits // 8):
-        return None
-    for d in range(tensor.ndim - 1, -1, -1):
-        dims[d], steps[d] = tensor.shape[d], count
-        count *= dims[d]
-    d = tensor.ndim
-    memory = foreign_buffer(address, size, ordinal, work_stream(api, ordinal), obj)
-    order_after_legacy(memory)
-    return view_of(memory, __builtin_ctz(trait), d, dims, steps, 0)
-
-
-cdef tuple from_other(obj):
-    """View the memory of another library's array on a device. Returns the view, and whether the
-    memory is read-only."""
-    cdef long long[MAX_NDIM] dims
-    cdef long long[MAX_NDIM] steps
-    cdef Memory memory
-    cdef int d, ndim
-    memory, shape, strides, first, kind, itemsize, read_only = tensor_of(obj)
-    name = "bfloat16" if kind == "E" else "bool" if kind == "b" else next(
-        (each.name for each in DTYPES if each.kind == kind and each.itemsize == itemsize
-         and each.name != "bfloat16"), None)
-    if name is None:
-        raise TypeError(f"{type(obj).__name__}: its element type (kind {kind!r}, {itemsize} bytes) "
-                        "has no counterpart in cyrt")
-    ndim = dims_of(shape, dims)
-    check_size(ndim, dims)
-    contiguous = itemsize
-    for d in range(ndim - 1, -1, -1):
-        step = contiguous if strides is None else strides[d]
-        contiguous *= dims[d]
-        if step % itemsize:
-            raise ValueError(f"{type(obj).__name__}: a stride of {step} bytes is not a multiple of "
-                             f"the element's {itemsize}")
-        steps[d] = step // itemsize
-    if (memory.address + <long long>first) % itemsize:
-        raise ValueError(f"{type(obj).__name__}: its address is not a multiple of the element's "
-                         f"{itemsize} bytes")
-    return view_of(memory, _dtype(name).code, ndim, dims, steps, first // itemsize), read_only
-
-
 cdef Array from_buffer(Buffer buffer, object dtype, object shape):
     """View the bytes of a Buffer as elements."""
     cdef long long[MAX_NDIM] dims
@@ -297,11 +221,11 @@ def asarray(obj, /, dtype=None, *, device=None, copy=None, shape=None):
         x = obj
     elif isinstance(obj, Buffer) and not PyObject_CheckBuffer(obj):
         x = from_buffer(obj, dtype, shape)
-    elif (x := from_tensor(obj)) is not None:
+    elif (x := from_tensor(obj, True)) is not None:
         pass
     elif not isinstance(obj, np.ndarray) and (
             on_device(obj) or hasattr(obj, "__cuda_array_interface__")):
-        x, read_only = from_other(obj)
+        x, read_only = from_other(obj, True)
         if read_only:       # an Array can be written
             if copy is False:
                 raise ValueError(f"asarray: the {type(obj).__name__} is read-only and needs a "
@@ -328,18 +252,6 @@ def asarray(obj, /, dtype=None, *, device=None, copy=None, shape=None):
     return duplicate(x) if copy and not fresh else x
 
 
-cdef bint on_device(obj):
-    cdef const Producer* producer = producer_of(<PyObject*>obj)
-    cdef DLTensor tensor
-    if producer.api != NULL:
-        describe(producer, <PyObject*>obj, &tensor)
-        return tensor.device.device_type in (KDL_CUDA, KDL_CUDA_HOST, KDL_CUDA_MANAGED)
-    if not hasattr(obj, "__dlpack_device__"):
-        return False
-    kind, _ = obj.__dlpack_device__()
-    return int(kind) in (KDL_CUDA, KDL_CUDA_HOST, KDL_CUDA_MANAGED)
-
-
 def from_dlpack(x, /, *, device=None, copy=None):
     """Import an array of another library by DLPack.
 
@@ -363,7 +275,7 @@ def from_dlpack(x, /, *, device=None, copy=None):
     if not hasattr(x, "__dlpack__"):
         raise AttributeError(f"from_dlpack: {type(x).__name__} has no __dlpack__")
     if on_device(x):
-        result, read_only = (x, False) if isinstance(x, Array) else from_other(x)
+        result, read_only = (x, False) if isinstance(x, Array) else from_other(x, True)
         if read_only:
             if copy is False:
                 raise BufferError("from_dlpack: the memory is read-only, a copy is needed")

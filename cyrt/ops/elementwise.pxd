@@ -21,6 +21,5 @@ cdef Array choose_where(object condition, object x1, object x2, int code, Array 
 cdef int side_of(int code, object number) except -2
 # Return an argument `where` as an Array of bool on x's device; None if all elements count.
 cdef Array mask_of(str name, object where, Array x)
-cdef int check_out_type(str name, object out) except -1
 cdef int refuse_operand(str name, object value) except -1
 cdef int refuse_argument(str name, object value) except -1

@@ -39,6 +39,7 @@ from cyrt.ops.promotion cimport (
     BOOL, FLOAT32, NUM_DTYPES, is_number, kinds, outputs, promote, promote_number, put_number,
     python_number, refuse_type, same_kind,
 )
+from cyrt.ops.tensors cimport view_operand, view_other, view_output
 from cyrt.runtime.memory cimport Memory, block_of, live_block, overwriting
 from cyrt.runtime.module cimport LoadedFunction
 from cyrt.runtime.pool cimport allocate_next, is_next
@@ -431,6 +432,9 @@ cdef object of_others(int op, object a, object b, Array out):
         return of_others(op, other if left else a, b if left else other, out)
     if isinstance(other, np.ndarray):
         refuse_operand(catalogue.OPS[op], other)
+    view = view_other(other)
+    if view is not other:
+        return binary(op, view if left else a, b if left else view, out)
     return NotImplemented           # another type may implement the operation
 
 
@@ -539,20 +543,19 @@ cdef int refuse_count(Elementwise function, Py_ssize_t count) except -1:
                     f"{function.count} or {function.count + 1} positional arguments, got {count}")
 
 
-cdef int check_out_type(str name, object out) except -1:
-    if out is not None and not isinstance(out, Array):
-        raise TypeError(f"{name}: out: expected an Array, got {type(out).__name__}")
-    return 0
-
-
 cdef object evaluate(Elementwise self, object a, object b, object out, object where,
                      object dtype):
     """Compute an operation; `b` is its last operand, which may also be its first."""
+    cdef bint alike = b is a
+    a = view_operand(a)
+    b = a if alike else view_operand(b)
+    if out is not None and not isinstance(out, Array):
+        evaluate(self, a, b, view_output(self.name, out), where, dtype)
+        return out
     if dtype is not None:
         return put_where(self.name, where, in_type(self, a, b, dtype), out)
     if where is not None:
         return put_where(self.name, where, evaluate(self, a, b, None, None, None), out)
-    check_out_type(self.name, out)
     if self.count == 1:
         if isinstance(a, Array):
             return unary(self.op, a, out)
@@ -593,6 +596,7 @@ cdef Array mask_of(str name, object where, Array x):
     """Return an argument `where` as an Array of bool; None if all elements count."""
     if where is None or isinstance(where, (bool, np.bool_)) and where:
         return None
+    where = view_operand(where)
     if isinstance(where, (bool, np.bool_, list, tuple)):
         where = functions.asarray(where, device=x.device)
     if not isinstance(where, Array) or (<Array>where).code != BOOL:

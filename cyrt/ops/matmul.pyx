@@ -21,6 +21,7 @@ from cyrt.ops.arguments import axes_of, check_array, int_of, is_int, refuse_devi
 from cyrt.ops.copy cimport assign_array, cast, check_device, check_out, write_out
 from cyrt.ops.elementwise cimport binary
 from cyrt.ops.promotion cimport BOOL, FLOAT32, kinds, promote
+from cyrt.ops.tensors cimport view_operand
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state
 
@@ -47,7 +48,7 @@ cdef int joint_type(str name, object x1, object x2) except -1:
     return a if a == b else promote(a, b)
 
 
-cdef Array truth_of(str name, Array counts, object out):
+cdef object truth_of(str name, Array counts, object out):
     """Return a product of bool: whether a summand is true. The summands are counted in float32,
     where a sum of ones is never 0."""
     cdef Array found = binary(NOT_EQUAL, counts, 0, None)
@@ -149,11 +150,11 @@ cdef object matrix_product(object x1, object x2, object out, object dtype):
     cdef Factors factors
     cdef long long[MAX_NDIM] dims
     cdef Array a, b, product
-    cdef int d, batch, ndim, code = joint_type("matmul", x1, x2)
+    cdef int d, batch, ndim, code
+    x1, x2 = view_operand(x1), view_operand(x2)
+    code = joint_type("matmul", x1, x2)
     if dtype is not None:
         code = summed_type("matmul", code, dtype)
-    if out is not None:
-        check_array(out, "matmul: out")
     if code == BOOL:
         product = matrix_product(cast(<Array>x1, FLOAT32), cast(<Array>x2, FLOAT32), None, None)
         return truth_of("matmul", product, out)
@@ -233,7 +234,10 @@ def matmul(x1, x2, /, out=None, *, dtype=None):
     >>> cyrt.matmul(a, cyrt.asarray([1.0, 1.0]))
     Array([3., 7.], dtype=float32)
     """
-    return matrix_product(x1, x2, out, dtype)
+    if out is None or isinstance(out, Array):
+        return matrix_product(x1, x2, out, dtype)
+    matrix_product(x1, x2, check_array(view_operand(out), "matmul: out"), dtype)
+    return out
 
 
 def addmm(c, a, b, /, alpha=1.0, beta=1.0):
@@ -261,10 +265,12 @@ def addmm(c, a, b, /, alpha=1.0, beta=1.0):
     TypeError
         An operand is no Array, or the types do not promote.
     """
-    cdef Array addend = check_array(c, "addmm: c")
-    cdef int joint = joint_type("addmm", a, b), code = promote(joint, addend.code)
+    cdef Array addend = check_array(view_operand(c), "addmm: c")
     cdef Array product = None
-    cdef int wide
+    cdef int joint, code, wide
+    a, b = view_operand(a), view_operand(b)
+    joint = joint_type("addmm", a, b)
+    code = promote(joint, addend.code)
     if joint == BOOL:
         raise TypeError("addmm: expected numeric types, got bool and bool")
     check_device(a, addend, "addmm", "a")
@@ -332,7 +338,9 @@ def vecdot(x1, x2, /, *, axis=-1):
     """
     cdef Factors factors
     cdef Array a, b
-    cdef int code = joint_type("vecdot", x1, x2), ndim
+    cdef int code, ndim
+    x1, x2 = view_operand(x1), view_operand(x2)
+    code = joint_type("vecdot", x1, x2)
     if code == BOOL:
         return truth_of("vecdot", vecdot(cast(<Array>x1, FLOAT32), cast(<Array>x2, FLOAT32),
                                          axis=axis), None)
@@ -445,7 +453,9 @@ def tensordot(x1, x2, /, axes=2):
         An array lacks an axis.
     """
     cdef Array a, b
-    cdef int code = joint_type("tensordot", x1, x2)
+    cdef int code
+    x1, x2 = view_operand(x1), view_operand(x2)
+    code = joint_type("tensordot", x1, x2)
     if code == BOOL:
         return truth_of("tensordot", tensordot(cast(<Array>x1, FLOAT32),
                                                cast(<Array>x2, FLOAT32), axes), None)
@@ -522,7 +532,9 @@ def inner(x1, x2, /):
 cdef object sum_axes(str name, object x1, object x2, int axis):
     """Sum products over the last axis of x1 and that axis of x2."""
     cdef Array a, b
-    cdef int code = joint_type(name, x1, x2)
+    cdef int code
+    x1, x2 = view_operand(x1), view_operand(x2)
+    code = joint_type(name, x1, x2)
     a, b = <Array>x1, <Array>x2
     if a.ndim_ == 0 or b.ndim_ == 0:
         return binary(MULTIPLY, a, b, None)
@@ -548,8 +560,8 @@ def outer(x1, x2, /):
     Array
         An array of shape (x1.size, x2.size) and of the type of :func:`cyrt.result_type`.
     """
-    cdef Array a = as_contiguous(check_array(x1, "outer: x1"))
-    cdef Array b = as_contiguous(check_array(x2, "outer: x2"))
+    cdef Array a = as_contiguous(check_array(view_operand(x1), "outer: x1"))
+    cdef Array b = as_contiguous(check_array(view_operand(x2), "outer: x2"))
     cdef long long[2] dims
     cdef long long[2] steps
     check_device(b, a, "outer", "x2")

@@ -24,6 +24,7 @@ from cyrt.ops.promotion cimport (
     FLOAT32, FLOAT64, is_number, kinds, outputs, python_number, refuse_type,
 )
 from cyrt.ops.shapes cimport axis_at, reshape_to
+from cyrt.ops.tensors cimport view_operand
 from cyrt.ops.ternary import where as where_
 from cyrt.runtime.memory cimport live_block
 from cyrt.runtime.state cimport StreamState
@@ -122,10 +123,10 @@ cdef Array reduce_array(int op, Array x, unsigned long long axes, object keepdim
 
 
 cdef inline Array array_of(str name, object x):
-    return <Array>x if type(x) is Array else check_array(x, f"{name}: x")
+    return <Array>x if type(x) is Array else check_array(view_operand(x), f"{name}: x")
 
 
-cdef inline Array write_result(str name, Array result, object out):
+cdef inline object write_result(str name, Array result, object out):
     """Return the result, or `out` with the result written into it."""
     if out is None:
         return result

@@ -121,7 +121,7 @@ def cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False):
     return cumulative(PRODUCT, "cumulative_prod", x, axis, dtype, include_initial)
 
 
-cdef Array numpy_cumulative(int op, str name, object x, object axis, object dtype, object out):
+cdef object numpy_cumulative(int op, str name, object x, object axis, object dtype, object out):
     cdef Array result
     if axis is None:
         x = flat(check_array(x, f"{name}: x"))

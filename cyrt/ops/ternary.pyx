@@ -12,13 +12,14 @@ from cyrt.ndarray cimport Array
 from cyrt.operators import functions
 from cyrt.ops.copy cimport check_device
 from cyrt.ops.elementwise cimport (
-    check_out_type, choose_where, record, refuse_argument, refuse_operand, side_of, unary,
+    choose_where, record, refuse_argument, refuse_operand, side_of, unary,
 )
 from cyrt.ops.promotion cimport (
     BOOL, FLOAT32, code_of_number, is_number, kinds, outputs, promote, promote_number,
     python_number, refuse_type,
 )
 from cyrt.ops.search import nonzero
+from cyrt.ops.tensors cimport view_operand, view_output
 
 cdef int CLIP = op_code("clip"), POSITIVE = op_code("positive")
 cdef int MAXIMUM = op_code("maximum"), MINIMUM = op_code("minimum")
@@ -51,6 +52,7 @@ def where(condition, x1=None, x2=None, /):
     cdef int code
     if x1 is None and x2 is None:
         return nonzero(condition)
+    condition, x1, x2 = view_operand(condition), view_operand(x1), view_operand(x2)
     if not isinstance(condition, Array):
         like = x1 if isinstance(x1, Array) else x2
         if not isinstance(like, Array) or not (is_number(condition)
@@ -148,12 +150,15 @@ def clip(x, /, min=None, max=None, out=None, *, a_min=None, a_max=None):
     cdef PyObject* operands[3]
     cdef Array array
     cdef int code, i
-    check_out_type("clip", out)
+    if out is not None and not isinstance(out, Array):
+        clip(x, min, max, view_output("clip", out), a_min=a_min, a_max=a_max)
+        return out
     if min is not None and a_min is not None or max is not None and a_max is not None:
         raise ValueError("clip: a_min and a_max are other names of min and max: expected one of "
                          "them")
     min = a_min if min is None else min
     max = a_max if max is None else max
+    x, min, max = view_operand(x), view_operand(min), view_operand(max)
     if not isinstance(x, Array):
         like = min if isinstance(min, Array) else max
         if not is_number(x) or not isinstance(like, Array):

@@ -8,4 +8,4 @@ cdef int order_after_legacy(Memory memory) except -1
 # Return (memory, shape, strides in bytes or None, offset in bytes of the first element, kind,
 # itemsize, whether it is read-only) of another library's array, without a copy. The kind is one of
 # "biufc", "E" (bfloat16) or "?".
-cdef tuple tensor_of(obj)
+cdef tuple tensor_of(obj, bint lasting)

@@ -326,13 +326,14 @@ cdef int order_after_legacy(Memory memory) except -1:
     return 0
 
 
-cdef tuple tensor_of(obj):
+cdef tuple tensor_of(obj, bint lasting):
     cdef list layout = []
     ensure_open()
     memory = None
     if producer_of(<PyObject*>obj).api != NULL:
         memory = from_producer(obj, False, layout)
-        order_after_legacy(memory)
+        if lasting:
+            order_after_legacy(memory)
     elif hasattr(obj, "__dlpack__"):
         try:
             memory = from_dlpack(obj, False, layout)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import sys
 import weakref
@@ -439,3 +440,105 @@ def test_synchronize_waits_for_a_kernel_on_the_librarys_stream(module, library):
     cyrt.synchronize()
     assert gate.flag[0] == 1
     timer.join()
+
+
+def test_operands_of_operators_and_functions(library, tensor):
+    x = cyrt.full(N, 3.0)
+    assert (x + tensor).numpy().tolist() == [3] * N
+    assert (x - cyrt.add(tensor, 1.0)).numpy().tolist() == [2] * N
+    assert cyrt.subtract(tensor, x).numpy().tolist() == [-3] * N
+    assert cyrt.exp(tensor).numpy().tolist() == [1] * N
+    assert cyrt.add(tensor, tensor, dtype="float64").dtype == cyrt.float64
+    assert cyrt.where(cyrt.ones(N, "bool"), tensor, x).numpy().tolist() == [0] * N
+    assert cyrt.clip(tensor, 1.0, x).numpy().tolist() == [1] * N
+    x += tensor
+    assert x.numpy().tolist() == [3] * N
+
+
+def test_tensor_that_receives_a_result(library):
+    x, out, total = cyrt.full(N, 3.0), Tensor(library), Tensor(library, ())
+    assert cyrt.add(x, out, out=out) is out
+    assert (out.values() == 3).all()
+    assert cyrt.exp(cyrt.zeros(N), where=x > 2, out=out) is out
+    assert (out.values() == 1).all()
+    assert cyrt.clip(x, 0.0, 2.0, out=out) is out
+    assert (out.values() == 2).all()
+    assert cyrt.sum(out, out=total) is total
+    assert total.values() == [2 * N]
+    with pytest.raises(ValueError, match=r"cannot be written into shape \(\)"):
+        cyrt.add(x, 1.0, out=total)
+
+
+def test_operands_of_reductions_and_products(library):
+    a, b = Tensor(library, (8, 4)), Tensor(library, (4, 8), strides=(1, 4))
+    out = Tensor(library, (8, 8))
+    cyrt.add(a, 2.0, out=a), cyrt.add(b, 3.0, out=b)
+    assert cyrt.sum(a, axis=1).numpy().tolist() == [8] * 8
+    assert cyrt.max(b, where=cyrt.ones(8, "bool"), initial=0.0).item() == 3
+    assert cyrt.argmax(a).item() == 0
+    assert cyrt.matmul(cyrt.asarray(a), b).numpy().tolist() == [[24] * 8] * 8
+    assert cyrt.matmul(a, b, out=out) is out
+    assert (out.values() == 24).all()
+    for function in (cyrt.dot, cyrt.tensordot):
+        assert function(a, b, *(1,) * (function is cyrt.tensordot)).numpy()[0, 0] == 24
+    assert cyrt.outer(a, a).shape == (32, 32)
+    assert cyrt.vecdot(a, a).numpy().tolist() == [16] * 8
+
+
+@pytest.mark.parametrize("batched", [False, True])
+def test_operand_is_ordered_with_the_librarys_current_stream(library, side, batched):
+    """The library writes the operand before and after, on a stream of its own."""
+    gate, x, y = Gate(), Tensor(library, N, "i4"), cyrt.zeros(N, "int32")
+    with side:
+        gate.write(x, 7, N)
+        cyrt.commit()
+    timer = gate.open_in(0.05)
+    with cyrt.batch() if batched else contextlib.nullcontext():
+        cyrt.add(y, x, out=y)
+    library.memset(side.handle, x.address, 0)
+    assert y.numpy().tolist() == [7] * N
+    timer.join()
+    assert not gate.expired
+
+
+def test_result_is_there_for_the_librarys_current_stream(library, side):
+    gate, x, y = Gate(), Tensor(library, N, "i4"), cyrt.full(N, 3, "int32")
+    held = cyrt.zeros(N, "int32")
+    gate.copy(y, held, N)
+    timer = gate.open_in(0.05)
+    cyrt.add(held, 1, out=x)
+    assert (x.values() == 4).all()
+    timer.join()
+    assert not gate.expired
+
+
+def test_operands_that_are_refused(library, tensor, monkeypatch):
+    x, host = cyrt.ones(N), Tensor(library, N, kind=1)
+    with pytest.raises(TypeError, match="add: expected an Array, got producers.Tensor"):
+        cyrt.add(x, host)
+    with pytest.raises(TypeError, match="unsupported operand"):
+        x + host
+    with pytest.raises(TypeError, match="add: out: expected an Array, got Tensor"):
+        cyrt.add(x, x, out=host)
+    with pytest.raises(TypeError, match=r"sort: x: .*Tensor; cyrt.asarray\(\) makes one of it"):
+        cyrt.sort(tensor)
+    with pytest.raises(TypeError, match=r"softmax: x: .*Tensor; cyrt.asarray\(\) makes one of it"):
+        cyrt.nn.softmax(tensor)
+    monkeypatch.setattr(Tensor, "requires_grad", True)
+    for call in (lambda: x + tensor, lambda: cyrt.add(x, x, out=tensor)):
+        with pytest.raises(ValueError, match=r"requires a gradient.*pass x.detach\(\)"):
+            call()
+
+
+def test_read_only_array_receives_no_result(library, tensor):
+    class ReadOnly:
+        __cuda_array_interface__ = {  # noqa: RUF012
+            "version": 3,
+            "typestr": "<f4",
+            "shape": (N,),
+            "data": (tensor.address, True),
+        }
+
+    assert cyrt.add(ReadOnly(), 1.0).numpy().tolist() == [1] * N
+    with pytest.raises(ValueError, match="add: out: the ReadOnly is read-only"):
+        cyrt.add(cyrt.ones(N), 1.0, out=ReadOnly())
