@@ -10,11 +10,11 @@ TARGET = ROOT / "docs" / "catalogue.md"
 HEAD = """\
 # The catalogue
 
-Which built-in operation has a kernel for which element type: ● compiled in the wheel, ○ compiled at
-its first use, and kept. The type is that of the inputs (of the last one where they differ). The
-expression is the one that the kernel is compiled from. `copy`, `transpose` and `where` only move
-bits: every type is served by the one of its size here. Casts, `to_TYPE`, are there between all
-types.
+The element types for which each built-in operation has a kernel: ● is compiled in the wheel, ○ is
+compiled at its first use, and kept on disk. The type is that of the inputs (of the last one if they
+differ). The kernel is compiled from the expression. `copy`, `transpose` and `where` only move bits, so
+one kernel serves all types of a size; it is listed under one of them. Casts, `to_TYPE`, exist
+between all types.
 
 <!-- Written by python3 tools/run.py format. -->
 """

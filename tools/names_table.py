@@ -24,8 +24,8 @@ HEAD = """\
 # The names of cyrt
 
 Every public name of `cyrt`, with a line for each: the functions of the array API standard, NumPy's
-everyday functions, and what is cyrt's own. The headings lead to the pages that tell more. Further
-names of NumPy's are in [`cyrt.numpy`](numpy.md).
+everyday functions, and cyrt's own. The headings lead to the pages that describe them in full. More
+of NumPy's names are in [`cyrt.numpy`](numpy.md).
 
 <!-- Written by python3 tools/run.py format. -->
 """
