@@ -251,6 +251,18 @@ cdef class Array(Operators):
     on the device; methods that need a value on the host (``numpy()``, ``item()``, printing,
     ``bool()``) wait for it. Names and semantics are those of the Python array API standard
     (data-apis.org/array-api, 2025.12), and NumPy's for everything that it does not define.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x = cyrt.asarray([[1.0, 2.0], [3.0, 4.0]])
+    >>> x.T @ x
+    Array([[10., 14.],
+           [14., 20.]], dtype=float32)
+    >>> x[x > 1.5].numpy()  # waits
+    array([2., 3., 4.], dtype=float32)
+    >>> x.sum(axis=0).tolist()
+    [4.0, 6.0]
     """
 
     def __init__(self, *args, **keywords):

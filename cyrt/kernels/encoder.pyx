@@ -111,6 +111,15 @@ cdef class CommandEncoder(Recorder):
     ------
     ValueError
         The stream has another CommandEncoder, or a limit is below 1.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x = cyrt.zeros(3)
+    >>> with cyrt.CommandEncoder() as encoder:
+    ...     encoder.add_memset(x, 1)
+    >>> x.view("uint8")[:2]
+    Array([1, 1], dtype=uint8)
     """
 
     def __init__(self, stream=None, *, max_ops=None, max_mb=None, graphs=None):
@@ -468,7 +477,15 @@ cdef class CommandEncoder(Recorder):
 
 
 def current_encoder():
-    """Return the encoder of this thread's current stream."""
+    """Return the encoder of this thread's current stream.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x = cyrt.ones(3) + 1
+    >>> cyrt.current_encoder().stats()["operations"] > 0
+    True
+    """
     cdef CommandEncoder encoder = encoder_of(current_state(current_ordinal()))
     if encoder.stream_ is None and encoder.thread != PyThread_get_thread_ident():
         encoder.thread = 0
@@ -493,6 +510,16 @@ def batch():
     ------
     CommandEncoder
         The current encoder.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x = cyrt.zeros(3)
+    >>> with cyrt.batch():
+    ...     for _ in range(10):
+    ...         x += 1
+    >>> x
+    Array([10., 10., 10.], dtype=float32)
     """
     cdef CommandEncoder encoder = current_encoder()
     cdef Scope scope
@@ -507,7 +534,19 @@ def batch():
 
 
 def concurrent():
-    """Return ``current_encoder().concurrent()``."""
+    """Return ``current_encoder().concurrent()``.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> bump = cyrt.Kernel('extern "C" __global__ void bump(int* x) { x[0] += 1; }', "bump")
+    >>> parts = [cyrt.zeros(1, dtype="int32") for _ in range(4)]
+    >>> with cyrt.concurrent():
+    ...     for part in parts:
+    ...         bump[1, 1](part)
+    >>> parts[3]
+    Array([1], dtype=int32)
+    """
     return current_encoder().concurrent()
 
 

@@ -192,6 +192,22 @@ cdef class Kernel:
     ValueError
         ``pdl=True`` for a kernel without the instruction, or for code that is neither source nor
         PTX; `options`, `headers` or `define` for code that is already compiled.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> add = cyrt.Kernel(
+    ...     r'''extern "C" __global__ void add(const float* x, float* y, int n) {
+    ...         int i = blockIdx.x * blockDim.x + threadIdx.x;
+    ...         if (i < n) y[i] += x[i];
+    ...     }''',
+    ...     "add",
+    ... )
+    >>> x, y = cyrt.ones(1000), cyrt.zeros(1000)
+    >>> add[(1000 + 255) // 256, 256](x, y, 1000)  # grid, block
+    >>> add.for_each(1000, x, y, 1000)  # grid and block by occupancy
+    >>> y[:3]
+    Array([2., 2., 2.], dtype=float32)
     """
 
     def __init__(self, code, name=None, *, signature=None, options=(), headers=None,

@@ -110,6 +110,20 @@ class Module:
         `signatures` names a kernel that the code does not have.
     ValueError
         `options`, `headers` or `define` with code that is already compiled.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> module = cyrt.Module(
+    ...     r'''template <typename T> __global__ void fill(T* x, T value) {
+    ...         x[threadIdx.x] = value;
+    ...     }''',
+    ...     ["fill<int>", "fill<float>"],
+    ... )
+    >>> x = cyrt.zeros(4)
+    >>> module["fill<float>"][1, 4](x, 2.5)
+    >>> x
+    Array([2.5, 2.5, 2.5, 2.5], dtype=float32)
     """
 
     __module__ = "cyrt"

@@ -44,61 +44,82 @@ ValueError
 Notes
 -----
 {notes}
+
+Examples
+--------
+>>> import cyrt
+>>> {call}
+Array({shown}, dtype=float32)
 """
+_X = "cyrt.asarray([-1.0, 0.0, 2.0])"
 _LIMITS = "At infinities the result is the limit; NaN gives NaN."
 
 
-def _activation(name: str, summary: str, notes: str) -> _Unary:
+def _activation(name: str, summary: str, notes: str, shown: str = "") -> _Unary:
     text = _TEXT.format(
-        summary=summary, operands="x", result="An array of x's shape and type.", notes=notes
+        summary=summary,
+        operands="x",
+        result="An array of x's shape and type.",
+        notes=notes,
+        call=f"cyrt.nn.{name}({_X}).round(3)",
+        shown=shown,
     )
     return _Elementwise(name, ("x",), text, "cyrt.nn")
 
 
-def _vjp(name: str) -> _Binary:
+def _vjp(name: str, shown: str = "") -> _Binary:
     text = _TEXT.format(
         summary=f"Compute the gradient of :func:`{name}`'s input from that of its result.",
         operands="g, x",
         result="The gradient of x: the derivative at x times g.",
         notes="g is the gradient of the result.",
+        call=f"cyrt.nn.{name}_vjp(cyrt.ones(3), {_X}).round(3)",
+        shown=shown,
     )
     return _Elementwise(f"{name}_vjp", ("g", "x"), text, "cyrt.nn")
 
 
-relu = _activation("relu", "The greater of x and 0.", "Nair and Hinton, ICML 2010. NaN gives NaN.")
+relu = _activation(
+    "relu", "The greater of x and 0.", "Nair and Hinton, ICML 2010. NaN gives NaN.", "[0., 0., 2.]"
+)
 gelu = _activation(
     "gelu",
     "x times the normal distribution's cumulative function: Gaussian error linear units.",
     f"Hendrycks and Gimpel, arXiv:1606.08415. {_LIMITS}",
+    "[-0.159,  0.   ,  1.954]",
 )
 gelu_tanh = _activation(
     "gelu_tanh",
     "0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x**3))), which approximates :func:`gelu`.",
     f"Hendrycks and Gimpel, arXiv:1606.08415. {_LIMITS}",
+    "[-0.159,  0.   ,  1.955]",
 )
 silu = _activation(
     "silu",
     "x times its sigmoid, also called swish.",
     f"Elfwing, Uchibe and Doya, arXiv:1702.03118. {_LIMITS}",
+    "[-0.269,  0.   ,  1.762]",
 )
 selu = _activation(
     "selu",
     "1.0507 times :func:`elu` with an alpha of 1.6733: scaled exponential linear units.",
     "Klambauer et al., arXiv:1706.02515, which has more digits of the constants. NaN gives NaN.",
+    "[-1.111,  0.   ,  2.101]",
 )
 hardswish = _activation(
     "hardswish",
     "x * min(max(x + 3, 0), 6) / 6, which approximates :func:`silu`.",
     f"Howard et al., arXiv:1905.02244. {_LIMITS}",
+    "[-0.333,  0.   ,  1.667]",
 )
-relu_vjp = _vjp("relu")
-gelu_vjp = _vjp("gelu")
-gelu_tanh_vjp = _vjp("gelu_tanh")
-silu_vjp = _vjp("silu")
-sigmoid_vjp = _vjp("sigmoid")
-tanh_vjp = _vjp("tanh")
-selu_vjp = _vjp("selu")
-hardswish_vjp = _vjp("hardswish")
+relu_vjp = _vjp("relu", "[0., 0., 1.]")
+gelu_vjp = _vjp("gelu", "[-0.083,  0.5  ,  1.085]")
+gelu_tanh_vjp = _vjp("gelu_tanh", "[-0.083,  0.5  ,  1.086]")
+silu_vjp = _vjp("silu", "[0.072, 0.5  , 1.091]")
+sigmoid_vjp = _vjp("sigmoid", "[0.197, 0.25 , 0.105]")
+tanh_vjp = _vjp("tanh", "[0.42 , 1.   , 0.071]")
+selu_vjp = _vjp("selu", "[0.647, 1.758, 1.051]")
+hardswish_vjp = _vjp("hardswish", "[0.167, 0.5  , 1.167]")
 swiglu: _Binary = _Elementwise(
     "swiglu",
     ("gate", "up"),
@@ -107,6 +128,8 @@ swiglu: _Binary = _Elementwise(
         operands="gate, up",
         result="An array of the broadcast shape, and of the type that both promote to.",
         notes="Shazeer, arXiv:2002.05202.",
+        call=f"cyrt.nn.swiglu({_X}, cyrt.asarray(10.0)).round(3)",
+        shown="[-2.689,  0.   , 17.616]",
     ),
     "cyrt.nn",
 )

@@ -255,6 +255,15 @@ def attention_vjp(
     ------
     ValueError, TypeError
         As by :func:`attention`; or g differs from q in shape or type.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> q, k, v = (cyrt.random.normal(shape=(1, 2, 5, 8)) for _ in range(3))
+    >>> g = cyrt.ones_like(cyrt.nn.attention(q, k, v, mask="causal"))
+    >>> of_q, of_k, of_v = cyrt.nn.attention_vjp(g, q, k, v, mask="causal")
+    >>> of_k.shape
+    (1, 2, 5, 8)
     """
     name = "attention_vjp"
     check_operands(name, q, k, v)

@@ -513,6 +513,14 @@ def conv1d(x, weight, stride=1, padding=0, dilation=1, groups=1, bias=None, acti
     -------
     Array
         Shape (N, outputs, O).
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x = cyrt.asarray([[[1.0], [2.0], [4.0], [8.0]]])  # one series of one channel
+    >>> difference = cyrt.asarray([[[-1.0], [1.0]]])
+    >>> cyrt.nn.conv1d(x, difference)[0, :, 0]
+    Array([1., 2., 4.], dtype=float32)
     """
     cdef Function function = Function(CONV, 3, False, False)
     return convolve("conv1d", &function, x, weight, stride, padding, dilation, 1, groups,
@@ -535,6 +543,19 @@ def conv2d(x, weight, stride=1, padding=0, dilation=1, groups=1, bias=None, acti
     -------
     Array
         Shape (N, *outputs, O).
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> images = cyrt.ones((1, 5, 5, 3))  # channels are last
+    >>> weight = cyrt.ones((8, 3, 3, 3))  # eight filters of 3 x 3
+    >>> y = cyrt.nn.conv2d(images, weight, stride=2, padding=1, activation="relu")
+    >>> y.shape
+    (1, 3, 3, 8)
+    >>> y[0, :, :, 0]
+    Array([[12., 18., 12.],
+           [18., 27., 18.],
+           [12., 18., 12.]], dtype=float32)
     """
     cdef Function function = Function(CONV, 4, False, False)
     return convolve("conv2d", &function, x, weight, stride, padding, dilation, 1, groups,
@@ -557,6 +578,13 @@ def conv3d(x, weight, stride=1, padding=0, dilation=1, groups=1, bias=None, acti
     -------
     Array
         Shape (N, *outputs, O).
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x, weight = cyrt.ones((1, 4, 4, 4, 2)), cyrt.ones((3, 2, 2, 2, 2))
+    >>> cyrt.nn.conv3d(x, weight, stride=2).shape
+    (1, 2, 2, 2, 3)
     """
     cdef Function function = Function(CONV, 5, False, False)
     return convolve("conv3d", &function, x, weight, stride, padding, dilation, 1, groups,
@@ -597,6 +625,14 @@ def conv_transpose1d(x, weight, stride=1, padding=0, dilation=1, output_padding=
     Notes
     -----
     The layouts are those of MLX's ``mlx.core.conv_transpose1d``.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x = cyrt.asarray([[[1.0], [2.0]]])
+    >>> weight = cyrt.asarray([[[1.0], [10.0], [100.0]]])
+    >>> cyrt.nn.conv_transpose1d(x, weight)[0, :, 0]
+    Array([  1.,  12., 120., 200.], dtype=float32)
     """
     cdef Function function = Function(CONV, 3, True, True)
     return convolve("conv_transpose1d", &function, x, weight, stride, padding, dilation,
@@ -620,6 +656,13 @@ def conv_transpose2d(x, weight, stride=1, padding=0, dilation=1, output_padding=
     -------
     Array
         Shape (N, *outputs, O).
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x, weight = cyrt.ones((1, 2, 2, 1)), cyrt.ones((1, 2, 2, 1))
+    >>> cyrt.nn.conv_transpose2d(x, weight, stride=2).shape
+    (1, 4, 4, 1)
     """
     cdef Function function = Function(CONV, 4, True, True)
     return convolve("conv_transpose2d", &function, x, weight, stride, padding, dilation,
@@ -643,6 +686,13 @@ def conv_transpose3d(x, weight, stride=1, padding=0, dilation=1, output_padding=
     -------
     Array
         Shape (N, *outputs, O).
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x, weight = cyrt.ones((1, 2, 2, 2, 4)), cyrt.ones((6, 3, 3, 3, 4))
+    >>> cyrt.nn.conv_transpose3d(x, weight).shape
+    (1, 4, 4, 4, 6)
     """
     cdef Function function = Function(CONV, 5, True, True)
     return convolve("conv_transpose3d", &function, x, weight, stride, padding, dilation,
@@ -674,6 +724,14 @@ def conv_input_vjp(g, input_shape, weight, stride=1, padding=0, dilation=1, inpu
     ------
     TypeError, ValueError
         As by :func:`conv_general`; or g has another shape than the result.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x, weight = cyrt.ones((1, 4, 1)), cyrt.asarray([[[1.0], [10.0]]])
+    >>> g = cyrt.ones_like(cyrt.nn.conv1d(x, weight))
+    >>> cyrt.nn.conv_input_vjp(g, x.shape, weight)[0, :, 0]
+    Array([ 1., 11., 11., 10.], dtype=float32)
     """
     cdef str name = "conv_input_vjp"
     cdef Function function = Function(INPUT_VJP, 0, False, bool_of(name, "flip", flip))
@@ -707,6 +765,14 @@ def conv_weight_vjp(g, x, weight_shape, stride=1, padding=0, dilation=1, input_d
     ------
     TypeError, ValueError
         As by :func:`conv_general`; or g has another shape than the result.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x, weight = cyrt.asarray([[[1.0], [2.0], [4.0]]]), cyrt.ones((1, 2, 1))
+    >>> g = cyrt.ones_like(cyrt.nn.conv1d(x, weight))
+    >>> cyrt.nn.conv_weight_vjp(g, x, weight.shape)[0, :, 0]
+    Array([3., 6.], dtype=float32)
     """
     cdef str name = "conv_weight_vjp"
     cdef Function function = Function(WEIGHT_VJP, 0, False, bool_of(name, "flip", flip))

@@ -228,6 +228,17 @@ def layer_norm_vjp(g, x, weight=None, bias=None, eps=1e-5, *, donate=False):
     ------
     TypeError, ValueError
         As by :func:`layer_norm`; or g differs from x in type or shape.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x, weight, bias = cyrt.asarray([[1.0, 2.0, 6.0]]), cyrt.ones(3), cyrt.zeros(3)
+    >>> g = cyrt.asarray([[1.0, 0.0, 0.0]])
+    >>> of_x, of_weight, of_bias = cyrt.nn.layer_norm_vjp(g, x, weight, bias)
+    >>> of_x.round(3)
+    Array([[ 0.176, -0.22 ,  0.044]], dtype=float32)
+    >>> of_bias
+    Array([1., 0., 0.], dtype=float32)
     """
     return differentiate(LAYER_NORM_VJP, g, x, weight, bias, eps, donate)
 
@@ -280,5 +291,14 @@ def rms_norm_vjp(g, x, weight=None, eps=1e-5, *, donate=False):
     -------
     tuple of (Array, Array or None)
         The gradients of x and of weight; None if the weight is None.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> of_x, of_weight = cyrt.nn.rms_norm_vjp(cyrt.ones((1, 2)), cyrt.asarray([[1.0, 7.0]]))
+    >>> of_x.round(3)
+    Array([[ 0.168, -0.024]], dtype=float32)
+    >>> of_weight is None
+    True
     """
     return differentiate(RMS_NORM_VJP, g, x, weight, None, eps, donate)[:2]

@@ -197,6 +197,13 @@ def max_pool_vjp(g, x, kernel_size, stride=None, padding=0):
     ------
     TypeError, ValueError
         As by :func:`max_pool`; or g has another type or shape.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x = cyrt.asarray([[[1.0], [3.0], [2.0], [0.0]]])
+    >>> cyrt.nn.max_pool_vjp(cyrt.ones((1, 2, 1)), x, 2)[0, :, 0]
+    Array([0., 1., 1., 0.], dtype=float32)
     """
     return backward("max_pool_vjp", MAX_VJP, g, x, kernel_size, stride, padding)
 
@@ -222,5 +229,12 @@ def avg_pool_vjp(g, x, kernel_size, stride=None, padding=0):
     ------
     TypeError, ValueError
         As by :func:`avg_pool`; or g has another type or shape.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x = cyrt.asarray([[[1.0], [3.0], [2.0], [0.0]]])
+    >>> cyrt.nn.avg_pool_vjp(cyrt.ones((1, 2, 1)), x, 2)[0, :, 0]
+    Array([0.5, 0.5, 0.5, 0.5], dtype=float32)
     """
     return backward("avg_pool_vjp", AVG_VJP, g, x, kernel_size, stride, padding)

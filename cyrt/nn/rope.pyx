@@ -233,5 +233,13 @@ def rope_vjp(g, dims, traditional=False, base=10000.0, scale=1.0, offset=0, freq
     -------
     Array
         The gradient of x, of g's shape and type.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x = cyrt.asarray([[1.0, 2.0], [3.0, 4.0]])
+    >>> cyrt.nn.rope_vjp(cyrt.nn.rope(x, 2), 2).round(3)  # turns back
+    Array([[1., 2.],
+           [3., 4.]], dtype=float32)
     """
     return rotate("rope_vjp", g, dims, traditional, base, scale, offset, freqs, -1, None)

@@ -184,6 +184,12 @@ def log_softmax(x, axis=-1, *, out=None):
     Notes
     -----
     It is PyTorch's ``torch.nn.functional.log_softmax``.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.nn.log_softmax(cyrt.asarray([0.0, 0.0, 1000.0]))
+    Array([-1000., -1000.,     0.], dtype=float32)
     """
     return apply(LOG_SOFTMAX, x, axis, out)
 
@@ -208,6 +214,13 @@ def softmax_vjp(g, y, axis=-1):
     ------
     TypeError, ValueError, numpy.exceptions.AxisError
         As by :func:`softmax`; or g differs from y in type or shape.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> y = cyrt.nn.softmax(cyrt.asarray([0.0, 0.0]))
+    >>> cyrt.nn.softmax_vjp(cyrt.asarray([1.0, 0.0]), y)
+    Array([ 0.25, -0.25], dtype=float32)
     """
     cdef int axis_
     cdef Array array = checked_rows(SOFTMAX_VJP, "y", y, axis, &axis_)
@@ -281,6 +294,13 @@ def cross_entropy_vjp(g, logits, targets, axis=-1):
     ------
     TypeError, ValueError, IndexError, numpy.exceptions.AxisError
         As by :func:`cross_entropy`; or g differs from the losses in type or shape.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> g, targets = cyrt.ones(1), cyrt.asarray([3])
+    >>> cyrt.nn.cross_entropy_vjp(g, cyrt.zeros((1, 4)), targets)
+    Array([[ 0.25,  0.25,  0.25, -0.75]], dtype=float32)
     """
     cdef int axis_
     cdef Array array = checked_rows(CROSS_ENTROPY_VJP, "logits", logits, axis, &axis_)

@@ -56,6 +56,12 @@ def allclose(
     -------
     Array
         Type bool, 0-dimensional; ``bool()`` and ``if`` wait for its value.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.allclose(cyrt.asarray([1.0, 2.0]), cyrt.asarray([1.0, 2.0000001]))
+    Array(True, dtype=bool)
     """
     check_devices("allclose", a=a, b=b, rtol=rtol, atol=atol)
     return reduce.all(isclose(a, b, rtol, atol, equal_nan))

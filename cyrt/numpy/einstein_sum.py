@@ -68,6 +68,15 @@ def einsum(
     ------
     ValueError
         The subscripts are invalid or do not fit the operands, or `optimize` is invalid.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> a, b = cyrt.asarray([[1, 2], [3, 4]]), cyrt.asarray([10, 1])
+    >>> cyrt.einsum("ij,j->i", a, b)
+    Array([12, 34], dtype=int64)
+    >>> cyrt.einsum("ii", a)
+    Array(5, dtype=int64)
     """
     if isinstance(subscripts, Array):
         subscripts, operands = _text_of_lists((subscripts, *operands))

@@ -51,6 +51,13 @@ def save(file: Any, arr: Any) -> None:
     ------
     TypeError
         cyrt does not have the element type.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.save("x.npy", cyrt.arange(3))
+    >>> cyrt.load("x.npy")
+    Array([0, 1, 2], dtype=int64)
     """
     host = host_array(arr, "save: arr")
     _write(file, ".npy", lambda target: np.save(target, host, allow_pickle=False))
@@ -137,6 +144,13 @@ def load(file: Any) -> Array | dict[str, Array]:
     TypeError
         cyrt does not have the element type, such as a structured one; or `file` is neither a name
         nor an open file.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.savez("both.npz", a=cyrt.arange(2), b=cyrt.ones(2))
+    >>> cyrt.load("both.npz")["b"]
+    Array([1., 1.], dtype=float32)
     """
     if not isinstance(file, (str, bytes, os.PathLike)) and not hasattr(file, "read"):
         raise TypeError(

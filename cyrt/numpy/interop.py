@@ -85,7 +85,14 @@ def _no_function(called: str) -> TypeError:
 
 
 def asnumpy(a: Any, /) -> np.ndarray:
-    """Copy an Array to a NumPy array, or convert another object to one; CuPy's name."""
+    """Copy an Array to a NumPy array, or convert another object to one; CuPy's name.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.asnumpy(cyrt.arange(3))
+    array([0, 1, 2])
+    """
     return a.numpy() if isinstance(a, Array) else np.asarray(a)
 
 

@@ -68,6 +68,14 @@ def pad(
     ValueError
         A width is negative, the mode is unknown or has no such argument, or an empty dimension has
         no elements to repeat.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.pad(cyrt.asarray([1, 2, 3]), (1, 2))
+    Array([0, 1, 2, 3, 0, 0], dtype=int64)
+    >>> cyrt.pad(cyrt.asarray([1, 2, 3]), 1, mode="edge")
+    Array([1, 1, 2, 3, 3], dtype=int64)
     """
     widths = _pairs_per_dimension(pad_width, check_array(array, "pad: array").ndim, "pad_width")
     if any(type(each) is not int for pair in widths for each in pair):

@@ -56,6 +56,15 @@ def unique(
     -------
     Array, or tuple of Arrays
         The elements, one-dimensional, or the slices; then the requested arrays, int64.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.unique(cyrt.asarray([3, 1, 3, 2]))
+    Array([1, 2, 3], dtype=int64)
+    >>> values, counts = cyrt.unique(cyrt.asarray([3, 1, 3, 2]), return_counts=True)
+    >>> counts
+    Array([1, 1, 2], dtype=int64)
     """
     check_flags(
         "unique",

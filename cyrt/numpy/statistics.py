@@ -132,6 +132,12 @@ def median(a: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
     -------
     Array
         NaN if an element is NaN, or there are no elements.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.median(cyrt.asarray([5.0, 1.0, 3.0]))
+    Array(3., dtype=float32)
     """
     check_flags("median", keepdims=keepdims)
     ordered, axes = _sort_axes(a, axis, "median")

@@ -176,6 +176,12 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, *, d
     Array
         An array of shape ``(num,)``; with `retstep` a tuple of it and the spacing, which is NaN if
         there is none.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.linspace(0, 1, 5)
+    Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
     """
     cdef Array x, result
     cdef long long count

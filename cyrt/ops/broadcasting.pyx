@@ -53,6 +53,13 @@ def broadcast_to(x, /, shape):
     ------
     ValueError
         x does not broadcast to the shape.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.broadcast_to(cyrt.asarray([1, 2]), (2, 2))
+    Array([[1, 2],
+           [1, 2]], dtype=int64)
     """
     cdef long long[MAX_NDIM] dims
     cdef Array array = array_of("broadcast_to", x)

@@ -49,7 +49,57 @@ ValueError
 Notes
 -----
 {notes}
+{example}"""
+_EXAMPLE = """
+Examples
+--------
+>>> import cyrt
+>>> {expression}
+{result}
 """
+# An expression, and what it gives.
+_EXAMPLES = {
+    "abs": ("cyrt.abs(cyrt.asarray([-1, 0, 2]))", "Array([1, 0, 2], dtype=int64)"),
+    "add": ("cyrt.add(cyrt.asarray([1, 2]), 10)", "Array([11, 12], dtype=int64)"),
+    "atan2": (
+        "cyrt.atan2(cyrt.asarray([1.0, -1.0]), cyrt.asarray([1.0, 1.0])).round(3)",
+        "Array([ 0.785, -0.785], dtype=float32)",
+    ),
+    "cos": ("cyrt.cos(cyrt.asarray([0.0, cyrt.pi])).round(3)", "Array([ 1., -1.], dtype=float32)"),
+    "divide": ("cyrt.divide(cyrt.asarray([1, 2]), 4)", "Array([0.25, 0.5 ], dtype=float32)"),
+    "equal": (
+        "cyrt.equal(cyrt.asarray([1, 2, 3]), cyrt.asarray([1, 0, 3]))",
+        "Array([ True, False,  True], dtype=bool)",
+    ),
+    "exp": ("cyrt.exp(cyrt.asarray([0.0, 1.0])).round(3)", "Array([1.   , 2.718], dtype=float32)"),
+    "floor": ("cyrt.floor(cyrt.asarray([-1.5, 1.5]))", "Array([-2.,  1.], dtype=float32)"),
+    "isnan": ("cyrt.isnan(cyrt.asarray([1.0, cyrt.nan]))", "Array([False,  True], dtype=bool)"),
+    "log": ("cyrt.log(cyrt.asarray([1.0, cyrt.e])).round(3)", "Array([0., 1.], dtype=float32)"),
+    "logical_and": (
+        "cyrt.logical_and(cyrt.asarray([True, True]), cyrt.asarray([True, False]))",
+        "Array([ True, False], dtype=bool)",
+    ),
+    "maximum": ("cyrt.maximum(cyrt.asarray([-1.0, 0.5]), 0)", "Array([0. , 0.5], dtype=float32)"),
+    "minimum": ("cyrt.minimum(cyrt.asarray([-1.0, 0.5]), 0)", "Array([-1.,  0.], dtype=float32)"),
+    "multiply": (
+        "cyrt.multiply(cyrt.asarray([1, 2]), cyrt.asarray([10, 20]))",
+        "Array([10, 40], dtype=int64)",
+    ),
+    "pow": ("cyrt.pow(cyrt.asarray([2, 3]), 2)", "Array([4, 9], dtype=int64)"),
+    "remainder": ("cyrt.remainder(cyrt.asarray([-1, 5]), 3)", "Array([2, 2], dtype=int64)"),
+    "sigmoid": (
+        "cyrt.sigmoid(cyrt.asarray([-1.0, 0.0, 2.0])).round(3)",
+        "Array([0.269, 0.5  , 0.881], dtype=float32)",
+    ),
+    "sin": ("cyrt.sin(cyrt.asarray([0.0, 1.0])).round(3)", "Array([0.   , 0.841], dtype=float32)"),
+    "sqrt": ("cyrt.sqrt(cyrt.asarray([4.0, 9.0]))", "Array([2., 3.], dtype=float32)"),
+    "square": ("cyrt.square(cyrt.asarray([2.0, 3.0]))", "Array([4., 9.], dtype=float32)"),
+    "subtract": ("cyrt.subtract(cyrt.asarray([1, 2]), 10)", "Array([-9, -8], dtype=int64)"),
+    "tanh": (
+        "cyrt.tanh(cyrt.asarray([-1.0, 0.0, 2.0])).round(3)",
+        "Array([-0.762,  0.   ,  0.964], dtype=float32)",
+    ),
+}
 _STANDARD = "Special cases are those of the Python array API standard, 2025.12."
 
 
@@ -66,6 +116,10 @@ def _function(
         )
     else:
         result = "the type that both promote to"
+    example = ""
+    if name in _EXAMPLES:
+        expression, value = _EXAMPLES[name]
+        example = _EXAMPLE.format(expression=expression, result=value)
     return _Elementwise(
         name,
         operands,
@@ -77,6 +131,7 @@ def _function(
             shape="its shape" if alone else "the shape that both broadcast to",
             type=result,
             notes=" ".join(filter(None, (_STANDARD if standard else "", notes))),
+            example=example,
         ),
     )
 

@@ -28,6 +28,13 @@ def eye(
         Default: float32.
     device : Device or int, optional
         Default: the current device.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.eye(2)
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
     """
     rows, k = int_of(N, "eye: N"), int_of(k, "eye: k")
     columns = rows if M is None else int_of(M, "eye: M")
@@ -48,6 +55,14 @@ def tril(x: Array, /, k: int = 0) -> Array:
         An array of at least two dimensions; the last two are the matrices.
     k : int
         The last diagonal that is kept; see :func:`cyrt.eye`.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.tril(cyrt.ones((3, 3)))
+    Array([[1., 0., 0.],
+           [1., 1., 0.],
+           [1., 1., 1.]], dtype=float32)
     """
     return where(_on_or_above(x, "tril", int_of(k, "tril: k") + 1), False, x)
 

@@ -218,6 +218,12 @@ def roll(x, /, shift, axis=None):
     -------
     Array
         A copy.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.roll(cyrt.arange(5), 2)
+    Array([3, 4, 0, 1, 2], dtype=int64)
     """
     cdef long long[MAX_NDIM] sums
     cdef int[MAX_NDIM] moved
@@ -287,6 +293,12 @@ def tile(x, /, reps):
     -------
     Array
         A copy.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.tile(cyrt.asarray([1, 2]), 3)
+    Array([1, 2, 1, 2, 1, 2], dtype=int64)
     """
     cdef long long[MAX_NDIM] times_each
     cdef long long[MAX_NDIM] sizes
@@ -350,6 +362,12 @@ def repeat(x, /, repeats, axis=None):
     ------
     ValueError
         A number is negative, or there are not as many numbers as the axis has elements.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.repeat(cyrt.asarray([1, 2]), 3)
+    Array([1, 1, 1, 2, 2, 2], dtype=int64)
     """
     cdef long long[MAX_NDIM] dims
     cdef long long[MAX_NDIM] steps

@@ -451,6 +451,12 @@ def tensordot(x1, x2, /, axes=2):
         devices.
     numpy.exceptions.AxisError
         An array lacks an axis.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.tensordot(cyrt.ones((2, 3, 4)), cyrt.ones((3, 4, 5)), axes=2).shape
+    (2, 5)
     """
     cdef Array a, b
     cdef int code

@@ -349,7 +349,14 @@ def sum(x, /, axis=None, dtype=None, out=None, keepdims=False, initial=None, whe
 
 
 def prod(x, /, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None):
-    """Compute the product over axes; 1 if there are no elements. See :func:`cyrt.sum`."""
+    """Compute the product over axes; 1 if there are no elements. See :func:`cyrt.sum`.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.prod(cyrt.asarray([[1, 2], [3, 4]]), axis=1)
+    Array([ 2, 12], dtype=int64)
+    """
     cdef Array array = array_of("prod", x)
     if where is not None:
         array = replace_masked("prod", array, where, 1)
@@ -395,7 +402,14 @@ def max(x, /, axis=None, out=None, keepdims=False, initial=None, where=None):
 
 
 def min(x, /, axis=None, out=None, keepdims=False, initial=None, where=None):
-    """Find the smallest element over axes; NaN if an element is NaN. See :func:`cyrt.max`."""
+    """Find the smallest element over axes; NaN if an element is NaN. See :func:`cyrt.max`.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.min(cyrt.asarray([[1, 4], [3, 2]]), axis=1)
+    Array([1, 2], dtype=int64)
+    """
     return write_result("min", reduce_extreme(MIN, MINIMUM, x, axis, keepdims, initial, where), out)
 
 
@@ -465,6 +479,15 @@ def var(x, /, axis=None, dtype=None, out=None, ddof=None, keepdims=False, *, cor
     Array
         An array that is accurate also if the mean is large compared with the distances; NaN if
         there are no elements.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x = cyrt.asarray([1.0, 2.0, 3.0, 4.0])
+    >>> cyrt.var(x)
+    Array(1.25, dtype=float32)
+    >>> cyrt.var(x, correction=1).round(4)
+    Array(1.6667, dtype=float32)
     """
     result = reduce_variance("var", x, axis, dtype, ddof, correction, keepdims, where)
     return write_result("var", result, out)
@@ -472,7 +495,14 @@ def var(x, /, axis=None, dtype=None, out=None, ddof=None, keepdims=False, *, cor
 
 def std(x, /, axis=None, dtype=None, out=None, ddof=None, keepdims=False, *, correction=None,
         where=None):
-    """Compute the standard deviation over axes: the square root of :func:`cyrt.var`."""
+    """Compute the standard deviation over axes: the square root of :func:`cyrt.var`.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.std(cyrt.asarray([1.0, 3.0, 1.0, 3.0]))
+    Array(1., dtype=float32)
+    """
     result = reduce_variance("std", x, axis, dtype, ddof, correction, keepdims, where)
     return write_result("std", result, out)
 
@@ -496,6 +526,12 @@ def any(x, /, axis=None, out=None, keepdims=False, *, where=None):
     -------
     Array
         An array of bool.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.any(cyrt.asarray([[0, 1], [0, 0]]), axis=1)
+    Array([ True, False], dtype=bool)
     """
     cdef Array array = array_of("any", x)
     if where is not None:
@@ -505,7 +541,15 @@ def any(x, /, axis=None, out=None, keepdims=False, *, where=None):
 
 def all(x, /, axis=None, out=None, keepdims=False, *, where=None):
     """Test whether no element over axes is zero. True if there are no elements. See
-    :func:`cyrt.any`."""
+    :func:`cyrt.any`.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x = cyrt.asarray([1.0, 2.0, 3.0])
+    >>> bool(cyrt.all(x > 0))  # waits for the value
+    True
+    """
     cdef Array array = array_of("all", x)
     if where is not None:
         array = replace_masked("all", array, where, 1)
@@ -547,12 +591,26 @@ def argmax(x, /, axis=None, out=None, *, keepdims=False):
 
 
 def argmin(x, /, axis=None, out=None, *, keepdims=False):
-    """Find the index of the smallest element along an axis. See :func:`cyrt.argmax`."""
+    """Find the index of the smallest element along an axis. See :func:`cyrt.argmax`.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.argmin(cyrt.asarray([[4, 1], [0, 2]]), axis=1)
+    Array([1, 0], dtype=int64)
+    """
     return write_result("argmin", reduce_index(ARGMIN, x, axis, keepdims), out)
 
 
 def count_nonzero(x, /, axis=None, *, keepdims=False):
-    """Count the elements over axes that are not zero, as int64. See :func:`cyrt.any`."""
+    """Count the elements over axes that are not zero, as int64. See :func:`cyrt.any`.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.count_nonzero(cyrt.asarray([3, 0, 1, 0]))
+    Array(2, dtype=int64)
+    """
     return reduce_axes(COUNT_NONZERO, array_of("count_nonzero", x), axis, keepdims)
 
 
@@ -574,6 +632,12 @@ def logsumexp(x, /, axis=None, *, keepdims=False, out=None):
     -------
     Array
         An array; intermediate results do not overflow.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.logsumexp(cyrt.asarray([1000.0, 1000.0])).round(2)
+    Array(1000.69, dtype=float32)
     """
     result = reduce_axes(LOGSUMEXP, cast_to_float(array_of("logsumexp", x)), axis, keepdims)
     return write_result("logsumexp", result, out)

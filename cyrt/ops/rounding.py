@@ -28,6 +28,14 @@ def round(x: Array | complex, /, decimals: int = 0, out: Array | None = None) ->
     -------
     Array
         An array of x's shape and type.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.round(cyrt.asarray([0.5, 1.5, 2.25]))
+    Array([0., 2., 2.], dtype=float32)
+    >>> cyrt.round(cyrt.asarray([3.14159]), 2)
+    Array([3.14], dtype=float32)
     """
     places = int_of(decimals, "round: decimals")
     if places == 0 or (isinstance(x, Array) and x.dtype.kind in "iu" and places > 0):

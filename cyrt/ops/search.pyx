@@ -56,6 +56,12 @@ def searchsorted(x1, /, v, side="left", sorter=None):
     -------
     Array
         int64, of v's shape: the number of elements of x1 before each value.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.searchsorted(cyrt.asarray([1, 3, 5]), cyrt.asarray([0, 3, 4]))
+    Array([0, 1, 2], dtype=int64)
     """
     cdef Array keys = check_array(x1, "searchsorted: x1"), values, order = None
     cdef int code
@@ -121,6 +127,13 @@ def nonzero(x, /):
     ------
     ValueError
         x is 0-dimensional.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> (indices,) = cyrt.nonzero(cyrt.asarray([0, 7, 0, 5]))
+    >>> indices
+    Array([1, 3], dtype=int64)
     """
     cdef Array array = check_array(x, "nonzero: x")
     cdef int d

@@ -282,6 +282,12 @@ def permute_dims(x, /, axes):
     ------
     ValueError
         An axis is missing or repeated.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.permute_dims(cyrt.zeros((8, 3, 32, 64)), (0, 2, 3, 1)).shape
+    (8, 32, 64, 3)
     """
     return permute_axes("permute_dims", x, axes)
 
@@ -299,6 +305,14 @@ def transpose(a, axes=None):
     ------
     ValueError
         An axis is missing or repeated.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.transpose(cyrt.asarray([[1, 2, 3], [4, 5, 6]]))
+    Array([[1, 4],
+           [2, 5],
+           [3, 6]], dtype=int64)
     """
     cdef Array array = array_of("transpose", a)
     return array.T if axes is None else permute_axes("transpose", array, axes)
@@ -371,6 +385,13 @@ def flip(x, /, axis=None):
     x : Array
     axis : int or tuple of int, optional
         The axes to reverse. Default: all.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.flip(cyrt.asarray([[1, 2], [3, 4]]), axis=0)
+    Array([[3, 4],
+           [1, 2]], dtype=int64)
     """
     cdef int[MAX_NDIM] axes
     cdef long long[MAX_NDIM] steps
@@ -402,6 +423,12 @@ def expand_dims(x, /, axis):
     ------
     numpy.exceptions.AxisError
         The result has no such axis; an IndexError and a ValueError.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.expand_dims(cyrt.zeros((3, 4)), axis=1).shape
+    (3, 1, 4)
     """
     cdef int[MAX_NDIM] axes
     cdef long long[MAX_NDIM] dims
@@ -442,6 +469,12 @@ def squeeze(x, /, axis=None):
     ------
     ValueError
         An axis has another size.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.squeeze(cyrt.zeros((1, 3, 1))).shape
+    (3,)
     """
     cdef int[MAX_NDIM] axes
     cdef bint[MAX_NDIM] dropped
@@ -536,6 +569,14 @@ def split(x, /, indices_or_sections, axis=0):
     ------
     ValueError
         The axis cannot be split into that many equal parts.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.split(cyrt.arange(6), 3)
+    [Array([0, 1], dtype=int64), Array([2, 3], dtype=int64), Array([4, 5], dtype=int64)]
+    >>> cyrt.split(cyrt.arange(6), [1, 4])[1]
+    Array([1, 2, 3], dtype=int64)
     """
     cdef Array array = array_of("split", x)
     cdef int along = axis_at(axis, array.ndim_)

@@ -126,6 +126,15 @@ def argsort(x, /, axis=-1, kind=None, *, descending=False, stable=True):
     ------
     TypeError
         x is complex: complex numbers have no order.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x = cyrt.asarray([30, 10, 20])
+    >>> cyrt.argsort(x)
+    Array([1, 2, 0], dtype=int64)
+    >>> cyrt.argsort(x, descending=True)
+    Array([0, 2, 1], dtype=int64)
     """
     x, axis = check_arguments(x, axis, kind, descending, stable, "argsort")
     return sorted_along(x, axis, True, descending)

@@ -225,6 +225,14 @@ cdef class Device:
     ------
     ValueError
         No device has that index.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> with cyrt.Device(0):
+    ...     x = cyrt.zeros(3)
+    >>> x.device == cyrt.Device(0)
+    True
     """
 
     def __cinit__(self):

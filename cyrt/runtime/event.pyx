@@ -22,6 +22,15 @@ cdef class Event:
         Default: the current device.
     timing : bool
         False creates an event that cannot measure time and costs a little less.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> begin = cyrt.Event().record()
+    >>> x = cyrt.ones(1000) * 2
+    >>> end = cyrt.Event().record()
+    >>> begin.elapsed_time(end) >= 0  # milliseconds
+    True
     """
 
     def __init__(self, device=None, *, bint timing=True):

@@ -179,6 +179,17 @@ cdef class Buffer(Memory):
     ------
     OutOfMemoryError
         The device does not have enough free memory; the message gives the sizes.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> buffer = cyrt.Buffer(16)
+    >>> buffer.fill(0)
+    >>> buffer[:4].copy_from(b"cyrt")
+    >>> host = bytearray(16)
+    >>> buffer.copy_to(host)
+    >>> bytes(host[:4])
+    b'cyrt'
     """
 
     def __init__(self, nbytes, device=None):

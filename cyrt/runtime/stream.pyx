@@ -238,6 +238,15 @@ cdef class Stream:
         Default: the current device.
     priority : int
         Smaller is more urgent; limited to the range of the device.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> stream = cyrt.Stream()
+    >>> with stream:
+    ...     x = cyrt.ones(3) * 2
+    >>> x + 1  # on the thread's own stream: it waits for the other one
+    Array([3., 3., 3.], dtype=float32)
     """
 
     def __init__(self, device=None, *, priority=0):

@@ -190,6 +190,12 @@ def synchronize():
     ------
     CudaError
         Work on the device failed.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x = cyrt.ones(1000) * 2
+    >>> cyrt.synchronize()  # now it has been computed
     """
     wait_all(current_ordinal())
 
