@@ -579,7 +579,8 @@ cdef inline bint pack_usual(Kernel kernel, int ordinal, PyObject** args, char* b
     for i in range(kernel.num_params):
         value = args[i]
         if param.code != POINTER:
-            if not pack_number(param, <object>value, blob + param.offset):
+            if not pack_number(param, <object>value, blob + param.offset) or (
+                    kernel.num_ranges and param.size == 8 and is_address(blob + param.offset)):
                 return False
         elif <void*>Py_TYPE(<object>value) != array_type \
                 or not pack_array(param, <Memory>value, ordinal, blob, &uses[count]):
@@ -669,7 +670,8 @@ cdef bint pack_with_tensors(Kernel kernel, int ordinal, PyObject** args, char* b
     for i in range(kernel.num_params):
         value = args[i]
         if param.code != POINTER:
-            if not pack_number(param, <object>value, blob + param.offset):
+            if not pack_number(param, <object>value, blob + param.offset) or (
+                    kernel.num_ranges and param.size == 8 and is_address(blob + param.offset)):
                 return False
         elif not (pack_array(param, <Memory>value, ordinal, blob, &uses[count])
                   if <void*>Py_TYPE(<object>value) == array_type

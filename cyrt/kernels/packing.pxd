@@ -42,7 +42,7 @@ cdef struct Param:
 
 # Code of a signature's parameter ("f32"); ValueError for an unknown one.
 cdef ParamCode code_of(str name) except *
-# Stores a number of the usual type for an int or a float. Returns False for all others.
+# Stores a number that needs no conversion by Python. Returns False for all others.
 cdef inline bint pack_number(const Param* param, object value, char* target) noexcept:
     cdef long whole
     cdef float single
@@ -59,7 +59,8 @@ cdef inline bint pack_number(const Param* param, object value, char* target) noe
             return False
         memcpy(target, &single, 4)
         return True
-    return False
+    return pack_other_number(param, value, target)
+cdef bint pack_other_number(const Param* param, object value, char* target) noexcept
 
 # Stores one scalar or struct; raises the error, to which a caller adds the argument's position.
 cdef int pack_value(Param* param, object value, char* target) except -1

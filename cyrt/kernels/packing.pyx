@@ -16,7 +16,9 @@ from cyrt.runtime.integers cimport described
 
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
+    long long as_long_long "PyLong_AsLongLongAndOverflow"(object, int*) noexcept   # of an exact int
     int PyFloat_Pack2(double, char*, int) except -1
+    int pack_half "PyFloat_Pack2"(double, char*, int) noexcept      # of a number within MOST_HALF
     int PyBool_Check(object)
     int PyComplex_Check(object)
     Py_complex PyComplex_AsCComplex(object) except *    # Cython's own declaration has no errors
@@ -31,8 +33,63 @@ _CODES = {
     "unknown": UNKNOWN,
 }
 
+cdef int MOST_HALF = 65504              # the largest half
+cdef long long EXACT = 9007199254740992        # integers up to this one are exact as doubles
+
 # Bits of the integer types, and whether they are signed, in the enum's order from I8.
 cdef int[8] _BITS = [8, 8, 16, 16, 32, 32, 64, 64]
+
+
+cdef inline bint is_in_range(ParamCode code, unsigned int size, long long number) noexcept:
+    """Return whether a parameter of an integer type holds the number."""
+    cdef bint signed = code >= I8 and (<int>code - <int>I8) % 2 == 0
+    cdef int bits = 8 * size - 1            # of the number besides its sign
+    if number < 0:
+        return (signed or code < I8) and number >> bits == -1
+    return bits + (not signed) > 63 or number >> bits + (not signed) == 0
+
+
+cdef bint pack_other_number(const Param* param, object value, char* target) noexcept:
+    cdef ParamCode code = param.code
+    cdef long long whole
+    cdef double number
+    cdef float single
+    cdef unsigned short half
+    cdef int overflow
+    if PyLong_CheckExact(value):
+        whole = as_long_long(value, &overflow)
+        if overflow:
+            return False
+        if I8 <= code <= U64 or WORD8 <= code <= WORD64:
+            if not is_in_range(code, param.size, whole):
+                return False
+            memcpy(target, &whole, param.size)      # little-endian: the low bytes come first
+            return True
+        if not -EXACT <= whole <= EXACT:
+            return False
+        number = <double>whole
+    elif PyFloat_CheckExact(value):
+        number = PyFloat_AS_DOUBLE(value)
+    elif code == BOOL and PyBool_Check(value):
+        target[0] = value is True
+        return True
+    else:
+        return False
+    if code == F64:
+        memcpy(target, &number, 8)
+        return True
+    if code == F32:
+        single = <float>number
+        memcpy(target, &single, 4)
+        return isfinite(single)
+    if code == F16 and -MOST_HALF <= number <= MOST_HALF:
+        pack_half(number, target, 1)
+        return True
+    if code == BF16 and isfinite(number):
+        half = bfloat16_of(number)
+        memcpy(target, &half, 2)
+        return half & 0x7f80 != 0x7f80
+    return False
 
 
 cdef ParamCode code_of(str name) except *:
@@ -112,18 +169,20 @@ cdef int pack_single(double number, char* target) except -1:
     return 0
 
 
-cdef int pack_bfloat16(double number, char* target) except -1:
+cdef unsigned short bfloat16_of(double number) noexcept:
     """Rounds the float to the nearest, ties to even."""
     cdef float single = <float>number
     cdef unsigned int bits
-    cdef unsigned short half
     memcpy(&bits, &single, 4)
     if number != number:
-        half = <unsigned short>((bits >> 16) | 0x40)
-    else:
-        half = <unsigned short>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16)
-        if isfinite(number) and (half & 0x7f80) == 0x7f80:
-            raise ValueError(f"{number} is out of range of a bfloat16")
+        return <unsigned short>((bits >> 16) | 0x40)
+    return <unsigned short>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16)
+
+
+cdef int pack_bfloat16(double number, char* target) except -1:
+    cdef unsigned short half = bfloat16_of(number)
+    if isfinite(number) and (half & 0x7f80) == 0x7f80:
+        raise ValueError(f"{number} is out of range of a bfloat16")
     memcpy(target, &half, 2)
     return 0
 

@@ -141,6 +141,18 @@ cdef int refuse_tensor(PyObject* value, str why) except -1:
     raise ValueError(f"memory: {type(<object>value).__name__} does not hand it out: it {why}")
 
 
+cdef bint may_be_negated(const DLTensor* tensor) noexcept:
+    """Return whether a tensor may be negated when it is read: it is then the imaginary part of a
+    conjugated tensor, so each step to another element is even."""
+    cdef int i
+    if tensor.dtype.code == KDL_COMPLEX or tensor.shape == NULL:
+        return True
+    for i in range(tensor.ndim - 1, -1, -1):
+        if tensor.shape[i] != 1:
+            return tensor.strides != NULL and tensor.strides[i] % 2 == 0
+    return True
+
+
 cdef int describe(const Producer* producer, PyObject* value, DLTensor* tensor) except -1:
     if answers_yes(&producer.requires_grad, value):
         refuse_tensor(value, "requires a gradient, which is not computed here; pass x.detach()")
@@ -148,7 +160,8 @@ cdef int describe(const Producer* producer, PyObject* value, DLTensor* tensor) e
         return fail()
     if tensor.dtype.code == KDL_COMPLEX and answers_yes(&producer.is_conj, value):
         refuse_tensor(value, "is conjugated when it is read; pass x.resolve_conj()")
-    if tensor.dtype.code >= KDL_FLOAT and answers_yes(&producer.is_neg, value):
+    if tensor.dtype.code >= KDL_FLOAT and may_be_negated(tensor) \
+            and answers_yes(&producer.is_neg, value):
         refuse_tensor(value, "is negated when it is read; pass x.resolve_neg()")
     return 0
 

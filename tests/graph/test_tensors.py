@@ -270,7 +270,6 @@ class Part(Tensor):
     ("change", "error", "text"),
     [
         ({"requires_grad": True}, ValueError, r"requires a gradient.*pass x.detach\(\)"),
-        ({"negated": True}, ValueError, r"negated.*pass x.resolve_neg\(\)"),
         ({"kind": 1}, TypeError, r"not in memory that a CUDA .* cyrt.asarray\(\) copies it"),
         ({"index": 99}, ValueError, "lies on CUDA device 99"),
         ({"index": -1}, ValueError, "lies on CUDA device -1"),
@@ -322,6 +321,22 @@ def test_conjugated_tensor_is_refused(library, monkeypatch):
     monkeypatch.setattr(Tensor, "conjugated", True)
     with pytest.raises(ValueError, match=r"conjugated.*pass x.resolve_conj\(\)"):
         kernel[1, N](tensor, N)
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides"), [((N,), (2,)), ((1, N), (2 * N, 2)), ((1, 1), (2, 1)), ((), None)]
+)
+def test_negated_tensor_is_refused(module, library, monkeypatch, shape, strides):
+    """It is the imaginary part of a conjugated tensor, whose steps are even."""
+    monkeypatch.setattr(Tensor, "negated", True)
+    tensor = Tensor(library, shape, strides=strides)
+    for use in (
+        lambda: module["axpb"][1, N](tensor, 1.0, 1.0, N),
+        lambda: cyrt.asarray(tensor),
+        lambda: cyrt.exp(tensor),
+    ):
+        with pytest.raises(ValueError, match=r"negated.*pass x.resolve_neg\(\)"):
+            use()
 
 
 def test_tensor_without_elements(module, library):

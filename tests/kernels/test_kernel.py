@@ -140,6 +140,43 @@ def test_scalars_arrive_as_declared(echo, ctype):
         assert raw == struct.pack(code, plain), (value, raw)
 
 
+@pytest.mark.parametrize("ctype", [*SCALARS, "__nv_bfloat16"])
+def test_scalars_beside_arrays(echo, ctype):
+    """The quick way, which packs Python's numbers in C."""
+    if ctype == "long double":
+        pytest.skip("no array has elements of this type")
+    code, values, refused = SCALARS.get(ctype, ("e", [1.5, -2, float("inf")], [3.4e38, "x"]))
+    dtype = "bfloat16" if ctype == "__nv_bfloat16" else np.dtype(code).name
+    out, kernel = cyrt.zeros(1, dtype), echo[f"echo<{ctype}>"]
+    for value in values:
+        kernel[1, 1](value, out)
+        expected = np.asarray(value).astype(np.float64 if code in "fde" else np.dtype(code))
+        assert out.numpy().astype(expected.dtype)[0] == expected, value
+    for value in refused:
+        with pytest.raises((ValueError, TypeError), match=r"echo<.*>: argument 1 \("):
+            kernel[1, 1](value, out)
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 8])
+def test_integers_of_unknown_sign_beside_arrays(size):
+    """Compiled code without a signature tells a parameter's size only."""
+    kernel = cyrt.Kernel(
+        ".version 8.0\n.target sm_80\n.address_size 64\n"
+        f".visible .entry k(.param .u{8 * size} v, .param .u64 x) {{\n"
+        f"  .reg .b{max(16, 8 * size)} %v; .reg .b64 %x;\n"
+        "  ld.param.u64 %x, [x]; cvta.to.global.u64 %x, %x;\n"
+        f"  ld.param.u{8 * size} %v, [v]; st.global.u{8 * size} [%x], %v; ret;\n}}\n",
+        "k",
+    )
+    out, bits = cyrt.zeros(1, f"uint{8 * size}"), 8 * size
+    for value in (0, 5, -1, -(1 << bits - 1), (1 << bits) - 1):
+        kernel[1, 1](value, out)
+        assert out.item() == value % (1 << bits)
+    for value in (1 << bits, -(1 << bits - 1) - 1):
+        with pytest.raises(ValueError, match="out of range"):
+            kernel[1, 1](value, out)
+
+
 @pytest.mark.parametrize("ctype", SCALARS)
 def test_scalars_out_of_range_or_of_another_type(echo, ctype):
     out = cyrt.Buffer(16)
