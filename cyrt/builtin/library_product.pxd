@@ -7,6 +7,7 @@
 
 from cyrt.builtin.operand cimport Operand
 from cyrt.graph.commit cimport Recorder
+from cyrt.graph.template cimport Template
 
 # out[b, i, j] = alpha * the sum of a[b, i, :] * b[b, :, j] + beta * c[i, j]. Strides in elements.
 cdef struct Matrices:
@@ -27,6 +28,9 @@ cdef inline bint is_large(const Matrices* p) noexcept:
         and (p.m | p.n | p.k | p.batch) >> 31 == 0
 # Return whether the library multiplies such elements, given an element type's code.
 cdef bint[64] is_library_type
-# Record the product, on a device that is served. Return False, and record nothing, if the library
-# does not provide it.
-cdef bint record_library_product(Recorder encoder, const Matrices* p) except -1
+# Return the template of a product on a device that is served; a refused one if the library does not
+# provide it. It is learned at the first call.
+cdef Template find_product(int ordinal, const Matrices* p)
+# Record a product by a template that is not refused. Operands: out, a, b, and c if there is one.
+cdef int record_library_product(Recorder encoder, Template template, const Operand* operands,
+                                int count) except -1

@@ -48,11 +48,10 @@ cdef inline int alignment_of(CUdeviceptr address) noexcept:
     return rest & -rest if rest else ALIGNMENT
 
 
-cdef bint record_library_product(Recorder encoder, const Matrices* p) except -1:
+cdef Template find_product(int ordinal, const Matrices* p):
     cdef Key key
     cdef Template template
-    cdef Memory workspace = None
-    cdef int i, ordinal = encoder.state.ordinal
+    cdef int i
     cdef int count = 4 if p.beta[0] or p.beta[1] else 3
     cdef unsigned long long alignments = 0
     cdef bint scaled
@@ -81,14 +80,15 @@ cdef bint record_library_product(Recorder encoder, const Matrices* p) except -1:
         add_word(&key, p.c_m)
         add_word(&key, p.c_n)
     template = find_template(&key)
-    if template is None:
-        template = prepare(ordinal, p, count, &key)
-    if template.refused:
-        return False
+    return prepare(ordinal, p, count, &key) if template is None else template
+
+
+cdef int record_library_product(Recorder encoder, Template template, const Operand* operands,
+                                int count) except -1:
+    cdef Memory workspace = None
     if template.workspace:
         workspace = allocate_workspace(encoder, template.workspace)
-    record_call(encoder, template, p.operands, count, 1 | WHOLE, workspace)
-    return True
+    return record_call(encoder, template, operands, count, 1 | WHOLE, workspace)
 
 
 cdef object matrix(const Matrices* p, int operand, int dtype, long long rows, long long columns,

@@ -14,7 +14,7 @@ from cyrt.builtin.grid cimport (
 from cyrt.builtin.launch cimport Launch, record_launch, record_launch_of_weights
 from cyrt.builtin.library cimport CUBLASLT, is_served
 from cyrt.builtin.library_product cimport (
-    Matrices, is_large, is_library_type, record_library_product,
+    Matrices, find_product, is_large, is_library_type, record_library_product,
 )
 from cyrt.builtin.linear cimport OUT, WEIGHT, Layer, X, record_linear
 from cyrt.builtin.operand cimport Operand
@@ -34,6 +34,7 @@ from cyrt.graph.exact_key cimport (
     Key, add_word, add_words, begin_key, find_plan, store_plan,
 )
 from cyrt.graph.recorder cimport commit_if_complete
+from cyrt.graph.template cimport Template
 from cyrt.runtime.memory cimport Memory
 
 cdef extern from "params/linear.h" nogil:
@@ -86,13 +87,14 @@ cdef enum Variant:
     COLUMNS
     PARTS
 
-# The only launch of a product, without its addresses.
+# The only launch of a product, or a library's call, without its addresses.
 cdef union Parameters:
     Dot dot
     Product product
 cdef struct ProductPlan:
     Launch launch
     Parameters params
+    PyObject* template          # of a library's call, held by what stores the plan; else NULL
     bint exchanged
 
 cdef int MATMUL = op_code("matmul")
@@ -122,7 +124,6 @@ cdef inline unsigned long long alignment(const Operand* operand) noexcept:
 
 cdef void set_key(Key* key, const Problem* p, const Operand* operands, int ndim,
                   const long long* shape) noexcept:
-    # A product that a library is asked for is not planned.
     begin_key(key, p.entry, <unsigned long long>p.dtype << 40
               | alignment(&operands[0]) << 32 | alignment(&operands[1]) << 28
               | alignment(&operands[2]) << 24 | <unsigned long long>p.conjugate << 16 | ndim)
@@ -137,6 +138,8 @@ cdef int record_planned(Recorder encoder, const ProductPlan* found,
     cdef ProductPlan plan = found[0]
     cdef Operand[3] ordered = [operands[0], operands[1 + plan.exchanged],
                                operands[2 - plan.exchanged]]
+    if plan.template != NULL:
+        return record_library_product(encoder, <Template>plan.template, ordered, 3)
     if plan.launch.variant == ROWS or plan.launch.variant == COLUMNS:
         put_addresses(&plan.params.dot, ordered)
         return record_factors(encoder, &plan.launch, &plan.params.dot, ordered)
@@ -241,6 +244,8 @@ cdef int record(Recorder encoder, Problem* p) except -1:
 cdef bint record_by_library(Recorder encoder, Problem* p) except -1:
     """Record a product that a library multiplies faster; return False if there is none."""
     cdef Matrices matrices
+    cdef ProductPlan plan
+    cdef Template template
     matrices.operands = p.operands
     matrices.dtype = matrices.out_dtype = p.dtype
     matrices.m, matrices.n, matrices.k = p.m, p.n, p.k
@@ -250,10 +255,18 @@ cdef bint record_by_library(Recorder encoder, Problem* p) except -1:
         matrices.batch = p.batch.shape[0]
         matrices.a_batch, matrices.b_batch = p.batch.strides[0][1], p.batch.strides[0][2]
     matrices.alpha, matrices.beta = [1, 0], [0, 0]
-    if not is_large(&matrices) or not is_served(CUBLASLT, encoder.state.ordinal):
+    if not is_large(&matrices) or not is_served(CUBLASLT, encoder.state.ordinal) \
+            or (is_skinny(p) and is_skinny_faster(p)):
         return False
-    p.key = NULL            # the library is asked each time
-    return not (is_skinny(p) and is_skinny_faster(p)) and record_library_product(encoder, &matrices)
+    template = find_product(encoder.state.ordinal, &matrices)
+    if template.refused:
+        return False
+    if p.key != NULL and template.used:     # else it was learned without scratch memory
+        memset(&plan, 0, sizeof(plan))
+        plan.template, plan.exchanged = <PyObject*>template, p.exchanged
+        store_plan(p.key, &plan, sizeof(plan), template)
+    record_library_product(encoder, template, p.operands, 3)
+    return True
 
 
 cdef int record_halves(Recorder encoder, const Problem* whole) except -1:
@@ -500,7 +513,7 @@ cdef int record_parts(Recorder encoder, const Problem* p, Launch* launch, Params
 cdef int store(const Problem* p, const Launch* launch, const Factors* params) except -1:
     """Store the plan of a product's only launch."""
     cdef ProductPlan plan
-    plan.launch, plan.exchanged = launch[0], p.exchanged
+    plan.launch, plan.template, plan.exchanged = launch[0], NULL, p.exchanged
     if Factors is Dot:
         plan.params.dot = params[0]
     else:

@@ -5,12 +5,13 @@ from numpy import broadcast_shapes
 
 from cyrt.dtypes import DTYPES, dtype as _dtype
 from cyrt.graph.recorder cimport encoder_of
+from cyrt.graph.template cimport Template
 from cyrt.builtin.matmul cimport record_product
 from cyrt.builtin.space cimport MAX_NDIM
 from cyrt.builtin.entry cimport dtype_code, op_code
 from cyrt.builtin.library cimport CUBLASLT, is_served
 from cyrt.builtin.library_product cimport (
-    Matrices, is_large, is_library_type, record_library_product,
+    Matrices, find_product, is_large, is_library_type, record_library_product,
 )
 from cyrt.builtin.operand cimport Operand
 from cyrt.ndarray cimport (
@@ -67,6 +68,7 @@ cdef Array multiply_by_library(Array a, Array b, Array c, int code, double alpha
     cdef long long[2] dims
     cdef int ordinal = device_of(a)
     cdef StreamState* stream
+    cdef Template template
     cdef Array out
     if a.ndim_ != 2 or b.ndim_ != 2 or a.code != b.code or a.dims[1] != b.dims[0] \
             or device_of(b) != ordinal or not (is_library_type[code] and a.code == code
@@ -91,7 +93,11 @@ cdef Array multiply_by_library(Array a, Array b, Array c, int code, double alpha
     set_operand(&operands[0], out)
     set_operand(&operands[1], a)
     set_operand(&operands[2], b)
-    return out if record_library_product(encoder_of(stream), &p) else None
+    template = find_product(ordinal, &p)
+    if template.refused:
+        return None
+    record_library_product(encoder_of(stream), template, operands, 3 if c is None else 4)
+    return out
 
 
 cdef Array multiply(str name, Array a, Array b, const Factors* factors, int ndim,

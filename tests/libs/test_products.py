@@ -224,6 +224,21 @@ def test_alignments_are_part_of_the_key(standin, rng):
             assert standin.preference[2:] == [16, alignment, 16, 16]
 
 
+def test_a_planned_product_keeps_its_template(standin, rng, setting):
+    setting(CYRT_TEMPLATE_CACHE_SIZE="1")
+    template.forget()
+    factors = [[numbers(shape, "float32", rng) for shape in ((90, k), (k, 80))] for k in (70, 72)]
+    with cyrt.CommandEncoder(cyrt.Stream(), graphs=False):
+        for _ in range(2):
+            for a, b in factors:
+                check(a, b)
+        assert standin.asked == 2
+        assert template.count_templates() == 2
+    library_product.decide(0, True)  # no plan holds any more
+    check(numbers((90, 74), "float32", rng), numbers((74, 80), "float32", rng))
+    assert template.count_templates() == 1
+
+
 def test_what_is_not_provided_runs_on_own_kernels_and_is_asked_once(standin, rng):
     for options in ({"heuristic": 15}, {"heuristic": 7}, {"algorithms": 0}, {"matmul": 15}):
         template.forget()
