@@ -185,7 +185,7 @@ class ForkJoin(Program):
 class Loop(Chain):
     """A chain of 1,009 operations of two kinds in a random order.
 
-    The number is no multiple of a batch, so topologies repeat only if batches end at the loop's
+    No batch's size divides the number, so topologies repeat only if batches end at the loop's
     boundary.
     """
 

@@ -384,8 +384,8 @@ cdef int fill_memory(Memory memory, value, stream) except -1:
         refuse_scattered(memory)
     width = fill_pattern(value, &pattern)
     if memory.size % width:
-        raise ValueError(f"the Buffer's {memory.size:,} bytes are no multiple of the pattern's "
-                         f"{width}")
+        raise ValueError(f"expected a Buffer of whole patterns of {width} bytes, got one of "
+                         f"{memory.size:,} bytes")
     if memory.address % width:
         raise ValueError(f"the address {memory.address:#x} is not aligned to the pattern's "
                          f"{width} bytes")

@@ -106,7 +106,7 @@ def test_misaligned(fault):
     name, text = fault("__global__ void faulty(char* out) { *(int*)(out + 2 * threadIdx.x) = 1; }")
     assert name == "CUDA_ERROR_MISALIGNED_ADDRESS"
     assert "thread (1,0,0)" in text
-    assert "no multiple" in text
+    assert "which is not aligned to that size" in text
 
 
 def test_use_after_free(fault):

@@ -108,7 +108,7 @@ class Pairing {
 bool are_equal(const Dim3& a, const Dim3& b) { return a.x == b.x && a.y == b.y && a.z == b.z; }
 
 // The new work of a node. As in drivers (measured on 580), a kernel silently keeps the dimensions
-// of its cluster if others are requested. A grid that is no multiple of them, of which drivers
+// of its cluster if others are requested. A grid that they do not divide, of which drivers
 // launch a part, is refused.
 WorkPtr updated_work(const Node& mine, const Node& other) {
     const auto* now = std::get_if<KernelWork>(&*mine.work);

@@ -42,7 +42,7 @@ struct LaneAccess {
     std::byte* host() const {
         if (address % bytes != 0)
             fault(FaultKind::misaligned_address,
-                  "address " + hex(address) + ", which is no multiple of that");
+                  "address " + hex(address) + ", which is not aligned to that size");
         const uint64_t window = address & kWindowMask;
         if (window == kSharedWindow || window == kLocalWindow || window == kParamWindow)
             return in_window(window);

@@ -133,7 +133,7 @@ void Block::arrive(WarpState& warp, const Inst& inst, BarrierOp op) {
     if (barrier.needed % kWarpSize)
         throw FaultSignal{FaultKind::illegal_instruction, lane,
                           "a barrier of " + std::to_string(barrier.needed) +
-                              " threads, no multiple of 32"};
+                              " threads: expected whole warps of 32"};
     // A barrier with a count counts whole warps, including partly filled ones.
     barrier.arrived += barrier.needed && mask == warp.live ? kWarpSize : count_lanes(mask);
     if (inst.s[2] != kNoSlot) {
