@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cyrt.ndarray import Array
-from cyrt.nn.checks import check_floating, check_gradient, number_of, positive_number
+from cyrt.nn.checks import check_floating, check_gradient, parameter_of
 from cyrt.ops.arguments import axis_of, check_array
 from cyrt.ops.copy import check_device
 from cyrt.ops.creation import empty_like
@@ -109,7 +109,7 @@ selu = _activation(
 hardswish = _activation(
     "hardswish",
     "x * min(max(x + 3, 0), 6) / 6, which approximates :func:`silu`.",
-    f"Howard et al., arXiv:1905.02244. {_LIMITS}",
+    f"Howard et al., arXiv:1905.02244. {_LIMITS} PyTorch's is NaN at minus infinity.",
     "[-0.333,  0.   ,  1.667]",
 )
 relu_vjp = _vjp("relu", "[0., 0., 1.]")
@@ -136,11 +136,10 @@ swiglu: _Binary = _Elementwise(
 
 # -- with a parameter ------------------------------------------------------------------------------
 
-_softplus = _activation("softplus", "", "")
+_softplus = _Elementwise("softplus", ("x", "beta"), "", "cyrt.nn")
 _softplus_vjp = _vjp("softplus")
 _leaky_relu = _Elementwise("leaky_relu", ("x", "negative_slope"), "", "cyrt.nn")
 _elu = _Elementwise("elu", ("x", "alpha"), "", "cyrt.nn")
-_softplus_of_beta = _Elementwise("softplus_of_beta", ("x", "beta"), "", "cyrt.nn")
 _glu = _Elementwise("glu", ("x", "gate"), "", "cyrt.nn")
 
 
@@ -166,7 +165,7 @@ def leaky_relu(x: Array, negative_slope: float = 0.01, *, out: Array | None = No
     TypeError
         x is no Array of a real type, or the slope is no number.
     ValueError
-        The slope is not finite, or `out` has another shape.
+        The slope is not finite in the type computed in, or `out` has another shape.
 
     Notes
     -----
@@ -179,7 +178,7 @@ def leaky_relu(x: Array, negative_slope: float = 0.01, *, out: Array | None = No
     Array([-1.,  3.], dtype=float32)
     """
     check_array(x, "leaky_relu: x")
-    slope = number_of(negative_slope, "leaky_relu", "negative_slope")
+    slope = parameter_of(negative_slope, x, "leaky_relu", "negative_slope")
     return _leaky_relu(x, slope, out=out)
 
 
@@ -232,7 +231,7 @@ def elu(x: Array, alpha: float = 1.0, *, out: Array | None = None) -> Array:
     TypeError
         x is no Array of a real type, or alpha is no number.
     ValueError
-        alpha is not finite, or `out` has another shape.
+        alpha is not finite in the type computed in, or `out` has another shape.
 
     Notes
     -----
@@ -245,7 +244,7 @@ def elu(x: Array, alpha: float = 1.0, *, out: Array | None = None) -> Array:
     Array([-0.5,  3. ], dtype=float32)
     """
     check_array(x, "elu: x")
-    return _elu(x, number_of(alpha, "elu", "alpha"), out=out)
+    return _elu(x, parameter_of(alpha, x, "elu", "alpha"), out=out)
 
 
 def elu_vjp(g: Array, x: Array, alpha: float = 1.0, *, out: Array | None = None) -> Array:
@@ -309,7 +308,8 @@ def softplus(
     TypeError
         x has an unsupported type or is a NumPy array, or beta is no number.
     ValueError
-        beta is not positive and finite, the shapes do not broadcast, or `out` has another shape.
+        beta is not positive and finite in the type computed in, the shapes do not broadcast, or
+        `out` has another shape.
 
     Notes
     -----
@@ -322,10 +322,8 @@ def softplus(
     >>> cyrt.nn.softplus(cyrt.asarray([0.0, 100.0]), beta=2)
     Array([  0.3465736, 100.       ], dtype=float32)
     """
-    if beta == 1 and beta is not True:
-        return _softplus(x, out=out, where=where, dtype=dtype)
-    beta = positive_number(beta, "softplus", "beta")
-    return _softplus_of_beta(x, beta, out=out, where=where, dtype=dtype)
+    beta = parameter_of(beta, x, "softplus", "beta", dtype, positive=True)
+    return _softplus(x, beta, out=out, where=where, dtype=dtype)
 
 
 def softplus_vjp(
@@ -366,8 +364,7 @@ def softplus_vjp(
     for argument, value in (("where", where), ("dtype", dtype)):
         if value is not None:
             raise TypeError(f"softplus_vjp: {argument}: expected None unless beta is 1")
-    beta = positive_number(beta, "softplus_vjp", "beta")
-    return _slope("softplus_of_beta_vjp", g, x, beta, "beta", out)
+    return _slope("softplus_of_beta_vjp", g, x, beta, "beta", out, positive=True)
 
 
 def glu(x: Array, axis: int = -1) -> Array:
@@ -442,13 +439,16 @@ def glu_vjp(g: Array, x: Array, axis: int = -1) -> Array:
     return result
 
 
-def _slope(name: str, g: Array, x: Array, number: float, argument: str, out: Any) -> Array:
+def _slope(
+    name: str, g: Array, x: Array, number: float, argument: str, out: Any, *, positive: bool = False
+) -> Array:
     """Multiply a gradient by the slope at x of a function with a parameter."""
     public = name.replace("_of_beta", "")
     check_array(g, f"{public}: g")
     check_array(x, f"{public}: x")
     check_device(g, x, public, "g")
-    return ternary(name, g, x, number_of(number, public, argument), out)
+    number = parameter_of(number, x, public, argument, positive=positive)
+    return ternary(name, g, x, number, out)
 
 
 def _halves(name: str, x: Array, axis: int) -> tuple[Array, Array]:

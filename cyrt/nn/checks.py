@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from cyrt.dtypes import DEFAULTS
+from cyrt.dtypes import dtype as _dtype
 from cyrt.ndarray import Array
 from cyrt.ops.arguments import check_array
 from cyrt.ops.copy import check_device
@@ -64,6 +66,22 @@ def positive_number(value: Any, name: str, argument: str) -> float:
     """Return a finite number above 0."""
     if not (number := number_of(value, name, argument)) > 0:
         raise ValueError(f"{name}: {argument}: expected a number above 0, got {value}")
+    return number
+
+
+def parameter_of(
+    value: Any, x: Any, name: str, argument: str, dtype: Any = None, *, positive: bool = False
+) -> float:
+    """Return the parameter of a function of x, which is finite, and `positive` or not, in the type
+    that x is computed in, too."""
+    number = (positive_number if positive else number_of)(value, name, argument)
+    kind = _dtype(dtype) if dtype is not None else x.dtype if isinstance(x, Array) else None
+    if kind is None or kind.kind not in "fc":
+        kind = DEFAULTS["f"]
+    with np.errstate(over="ignore"):
+        rounded = abs(np.array(number).astype(kind.numpy))
+    if not np.isfinite(rounded) or (positive and rounded == 0):
+        raise ValueError(f"{name}: {argument}: {value} is out of the range of {kind}")
     return number
 
 

@@ -55,10 +55,6 @@ template <class T> __device__ inline if_real<T> tanh_slope(T a) {
     return T(4) * sigmoid(T(2) * a) * sigmoid(T(-2) * a);
 }
 
-template <class T> __device__ inline if_real<T> softplus(T a) {
-    return a > T(0) ? a + log1p(exp(-a)) : log1p(exp(a));
-}
-
 // Called, not inlined: loops that call it are unrolled.
 template <class C> __device__ __noinline__ C activate(C a, uint32 activation) {
     switch (activation) {

@@ -85,7 +85,7 @@ template <class T> __device__ inline if_real<T> hardswish_slope(T a) {
     return a <= T(-3) ? T(0) : a >= T(3) ? T(1) : a / T(3) + T(0.5);
 }
 // log(1 + exp(beta a)) / beta of a positive beta; beta a, which may overflow, is not computed.
-template <class T> __device__ inline if_real<T> softplus_of_beta(T a, T beta) {
+template <class T> __device__ inline if_real<T> softplus(T a, T beta) {
     return maximum(a, T(0)) + log1p(exp(-abs(a) * beta)) / beta;
 }
 

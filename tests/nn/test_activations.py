@@ -254,6 +254,17 @@ def test_names():
         (lambda x: nn.leaky_relu([1.0]), TypeError, "leaky_relu: x: expected an Array, got list"),
         (lambda x: nn.leaky_relu(x, "1"), TypeError, "negative_slope: expected a number, got str"),
         (lambda x: nn.elu(x, np.inf), ValueError, "elu: alpha: expected a finite number, got inf"),
+        (
+            lambda x: nn.elu(x, 1e39),
+            ValueError,
+            "elu: alpha: 1e[+]39 is out of the range of float32",
+        ),
+        (lambda x: nn.elu(x.astype("float16"), 1e6), ValueError, "out of the range of float16"),
+        (lambda x: nn.elu_vjp(x, x, 1e39), ValueError, "elu_vjp: alpha: .* range of float32"),
+        (lambda x: nn.leaky_relu(x.astype("int32"), -1e39), ValueError, "range of float32"),
+        (lambda x: nn.softplus(x, beta=1e-50), ValueError, "softplus: beta: 1e-50 is out of the"),
+        (lambda x: nn.softplus(1.0, beta=1e39), ValueError, "out of the range of float32"),
+        (lambda x: nn.softplus_vjp(x, x, beta=1e-50), ValueError, "softplus_vjp: beta: .* range"),
         (lambda x: nn.elu(x.astype(cyrt.complex64)), TypeError, "elu: not for complex64"),
         (lambda x: nn.elu_vjp(x[:2], x), ValueError, "do not broadcast"),
         (lambda x: nn.softplus(x, beta=0), ValueError, "softplus: beta: expected a number above 0"),
@@ -292,6 +303,7 @@ def test_bad_input(call, error, message):
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 def test_hardswish_has_the_sign_of_zero_as_in_pytorch(dtype):
+    """But for minus infinity, of which PyTorch makes NaN."""
     x = cyrt.asarray([-4, -3, -np.inf, -0.0, 0.0], dtype=dtype)
     found = nn.hardswish(x)
     assert found.tolist() == [0] * 5

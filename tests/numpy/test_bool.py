@@ -51,6 +51,14 @@ def test_operators(name, other):
 
 
 @np.errstate(all="ignore")
+def test_powers_by_ints_have_the_promoted_type():
+    x = np.array([True, False])
+    for exponent in (0, 1, 2, 3):
+        found = cyrt.asarray(x) ** exponent
+        assert found.dtype == cyrt.int64 == cyrt.dtype(np.power(x, exponent).dtype.name)
+        np.testing.assert_array_equal(found.numpy(), np.power(x, exponent))
+
+
 def test_divmod():
     check(divmod(own(A), own(B)), divmod(A, B))
     check(divmod(own(A), True), divmod(A, True))

@@ -48,7 +48,6 @@ RARE = frozenset(
         "selu",
         "selu_vjp",
         "sinh",
-        "softplus_of_beta",
         "softplus_of_beta_vjp",
         "tan",
     }
@@ -140,10 +139,7 @@ BINARY: dict[str, dict[str, str]] = {
 # A parameter, such as the slope of leaky_relu, is the last operand. They are in a module of their
 # own, so that arithmetic loads fast.
 ACTIVATIONS: dict[str, str] = {
-    **{
-        name: f"{name}(a)"
-        for name in ("relu", "gelu", "gelu_tanh", "silu", "softplus", "selu", "hardswish")
-    },
+    **{name: f"{name}(a)" for name in ("relu", "gelu", "gelu_tanh", "silu", "selu", "hardswish")},
     "relu_vjp": "weighted(a, relu_slope(b))",
     **{
         f"{name}_vjp": f"{name}_slope(b) * a"
@@ -153,7 +149,7 @@ ACTIVATIONS: dict[str, str] = {
     "swiglu": "silu(a) * b",
     "glu": "a * sigmoid(b)",
     "glu_gate_vjp": "a * b * sigmoid_slope(c)",
-    **{name: f"{name}(a, b)" for name in ("leaky_relu", "elu", "softplus_of_beta")},
+    **{name: f"{name}(a, b)" for name in ("leaky_relu", "elu", "softplus")},
     **{f"{name}_vjp": f"{name}_slope(b, c) * a" for name in ("leaky_relu", "elu")},
     "softplus_of_beta_vjp": "sigmoid(b * c) * a",
 }
