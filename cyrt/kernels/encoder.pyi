@@ -6,6 +6,7 @@ from typing import Any, Self, SupportsIndex
 from cyrt.graph.commit import Recorder
 from cyrt.graph.plan import Plan
 from cyrt.kernels.kernel import Kernel
+from cyrt.kernels.triton import TritonKernel
 from cyrt.runtime.event import Event
 from cyrt.runtime.memory import Buffer
 from cyrt.runtime.stream import CudaStream, Stream
@@ -27,9 +28,9 @@ class CommandEncoder(Recorder):
     def num_ops(self) -> int: ...
     def add_kernel(
         self,
-        kernel: Kernel,
-        grid: SupportsIndex | tuple[SupportsIndex, ...],
-        block: SupportsIndex | tuple[SupportsIndex, ...],
+        kernel: Kernel | TritonKernel,
+        grid: SupportsIndex | tuple[SupportsIndex, ...] | Callable[[dict[str, Any]], Any],
+        block: SupportsIndex | tuple[SupportsIndex, ...] | None,
         args: Sequence[Any] = (),
         *,
         smem: SupportsIndex = 0,

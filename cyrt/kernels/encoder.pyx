@@ -172,9 +172,10 @@ cdef class CommandEncoder(Recorder):
 
         Parameters
         ----------
-        kernel : Kernel
+        kernel : Kernel or TritonKernel
         grid, block : int or tuple of up to three ints
-            Blocks in the grid, threads in a block; x first.
+            Blocks in the grid, threads in a block; x first. Triton has chosen the block of its
+            kernels: it is None, and the grid is that of ``kernel[grid]``.
         args : tuple or list
             An argument for each parameter, as in ``kernel[grid, block](*args)``.
         smem : int

@@ -40,13 +40,16 @@ cdef int record_launch(Recorder recorder, kernel, grid, block, args, smem, clust
     cdef tuple values
     cdef list declared, foreign
     if not isinstance(kernel, Kernel):
-        raise TypeError(f"add_kernel: expected a Kernel, got {type(kernel).__name__}")
+        if not hasattr(kernel, "_choose"):      # a TritonKernel has it
+            raise TypeError(f"add_kernel: expected a Kernel, got {type(kernel).__name__}")
+        kernel, grid, block, smem, args = kernel._choose(ordinal, grid, block, smem, args)
+        cooperative = cooperative or (<Kernel>kernel).cooperative
     self = <Kernel>kernel
     function = self.load(ordinal)
     dimension(grid, "grid", geometry.grid)
     dimension(block, "block", geometry.block)
     geometry.smem = dynamic_smem(smem)
-    values = argument_tuple(self, args)
+    values = argument_tuple(self.name, args)
     declared = declared_memory(self.name, reads, writes)
     if cluster is not None:
         dimension(cluster, "cluster", sizes)

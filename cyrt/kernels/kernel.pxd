@@ -48,6 +48,10 @@ cdef int launch(Kernel kernel, const Geometry* geometry, PyObject** args,
 cdef int launch_any(Kernel kernel, const Geometry* geometry, PyObject** args, Py_ssize_t count,
                     list declared) except -1
 
+# Call a launch with keywords, of which it has `reads` and `writes`; `advice` ends the error of others.
+cdef object call_by_name(object launch, str kernel, PyObject** args, Py_ssize_t positional,
+                         tuple keywords, str advice)
+
 # Memory on the heap for the packed parameters and the uses.
 cdef struct Arguments:
     char* blob
@@ -58,7 +62,7 @@ cdef struct Arguments:
     void* heap
 
 # The arguments of a launch as a tuple; only a tuple or a list of them is accepted.
-cdef tuple argument_tuple(Kernel kernel, args)
+cdef tuple argument_tuple(str kernel, args)
 # Allocates that memory on the heap, for `count` arguments and `declared` Buffers.
 cdef int allocate_arguments(Kernel kernel, Py_ssize_t count, Py_ssize_t declared,
                             Arguments* packed) except -1

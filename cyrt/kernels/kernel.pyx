@@ -104,18 +104,24 @@ cdef class Launch:
 
 cdef object call(object self, PyObject** args, size_t count, PyObject* keywords):
     """The vectorcall function of a Launch."""
-    cdef Py_ssize_t i, positional = PyVectorcall_NARGS(count)
+    cdef Py_ssize_t positional = PyVectorcall_NARGS(count)
     if keywords == NULL:
         launch((<Launch>self).kernel, &(<Launch>self).geometry, args, positional)
         return None
+    return call_by_name(self, (<Launch>self).kernel.name, args, positional, <tuple>keywords,
+                        "cooperative= and cluster= are arguments of CommandEncoder.add_kernel("
+                        "kernel, grid, block, args)")
+
+
+cdef object call_by_name(object launch, str kernel, PyObject** args, Py_ssize_t positional,
+                         tuple keywords, str advice):
+    cdef Py_ssize_t i
     values = [<object>args[i] for i in range(positional)]
-    named = {name: <object>args[positional + i] for i, name in enumerate(<tuple>keywords)}
+    named = {name: <object>args[positional + i] for i, name in enumerate(keywords)}
     for name in named.keys() - {"reads", "writes"}:
-        raise TypeError(
-            f"{(<Launch>self).kernel.name}: a launch takes the kernel's arguments by their place, "
-            f"and by name only reads= and writes=, not {name}=; cooperative= and cluster= are "
-            "arguments of CommandEncoder.add_kernel(kernel, grid, block, args)")
-    return self.__call__(*values, **named)
+        raise TypeError(f"{kernel}: a launch takes the kernel's arguments by their place, and by "
+                        f"name only reads= and writes=, not {name}=; {advice}")
+    return launch.__call__(*values, **named)
 
 
 cdef class Kernel:
@@ -418,7 +424,7 @@ cdef class Kernel:
         TypeError, ValueError
             The errors of :meth:`for_each`; no block that the kernel allows; n is 0.
         """
-        values, n = argument_tuple(self, args), element_count(self.name, n)
+        values, n = argument_tuple(self.name, args), element_count(self.name, n)
         written = written_memory(self.name, self.params, values[:self.num_params], reads, writes)
         block = tuning.choose(self, n, blocks, dynamic_smem(smem), written, values,
                               {"reads": reads, "writes": writes})
@@ -742,9 +748,9 @@ cdef int launch_any(Kernel kernel, const Geometry* geometry, PyObject** args, Py
         PyMem_Free(packed.heap)
 
 
-cdef tuple argument_tuple(Kernel kernel, args):
+cdef tuple argument_tuple(str kernel, args):
     if not isinstance(args, (tuple, list)):
-        raise TypeError(f"{kernel.name}: args: expected a tuple of the kernel's arguments, got "
+        raise TypeError(f"{kernel}: args: expected a tuple of the kernel's arguments, got "
                         f"{type(args).__name__}")
     return tuple(args)
 

@@ -13,7 +13,7 @@ from cpython.object cimport PyObject
 from cyrt.graph.recording cimport Geometry
 from cyrt.kernels.arguments cimport declared_memory, is_memory
 from cyrt.kernels.geometry cimport dimension, triple
-from cyrt.kernels.kernel cimport Kernel, launch, launch_any
+from cyrt.kernels.kernel cimport Kernel, argument_tuple, call_by_name, launch, launch_any
 from cyrt.kernels.vectorcall cimport (
     Py_TYPE, PySequence_Fast_ITEMS, PyVectorcall_NARGS, Vectorcall, offer_vectorcall,
 )
@@ -93,18 +93,12 @@ cdef class TritonLaunch:
 
 cdef object call(object self, PyObject** args, size_t count, PyObject* keywords):
     """The vectorcall function of a TritonLaunch."""
-    cdef Py_ssize_t i, positional = PyVectorcall_NARGS(count)
+    cdef Py_ssize_t positional = PyVectorcall_NARGS(count)
     if keywords == NULL:
         launch_variant(<TritonLaunch>self, args, positional, None)
         return None
-    values = [<object>args[i] for i in range(positional)]
-    named = {name: <object>args[positional + i] for i, name in enumerate(<tuple>keywords)}
-    for name in named.keys() - {"reads", "writes"}:
-        raise TypeError(
-            f"{(<TritonLaunch>self).kernel.name}: a launch takes the arguments by their place, and "
-            f"by name only reads= and writes=, not {name}=; constants and num_warps are arguments "
-            "of Kernel.from_triton")
-    return self.__call__(*values, **named)
+    return call_by_name(self, (<TritonLaunch>self).kernel.name, args, positional, <tuple>keywords,
+                        "constants and num_warps are arguments of Kernel.from_triton")
 
 
 @cython.final
@@ -178,6 +172,24 @@ cdef class TritonKernel:
         bound.kernel = self
         bound.vectorcall = call
         return bound
+
+    def _choose(self, int ordinal, grid, block, smem, args):
+        """Return the kernel, the grid, the block, the shared memory and the arguments of a launch
+        that ``CommandEncoder.add_kernel`` records."""
+        cdef PyObject* kept[MOST_ARGUMENTS]
+        cdef Geometry geometry
+        cdef Variant variant
+        cdef Py_ssize_t i, count
+        if block is not None or smem != 0:
+            raise TypeError(f"add_kernel: {self.name}: expected None as block, and no smem: Triton "
+                            f"has chosen both; got {block!r} and {smem!r}")
+        read_grid(self, grid)
+        values = argument_tuple(self.name, args)
+        count = len(values)
+        variant = choose(self, ordinal, self.grid, PySequence_Fast_ITEMS(values), &count, kept,
+                         &geometry)
+        return (variant.kernel, triple(geometry.grid), triple(geometry.block), geometry.smem,
+                tuple([<object>kept[i] for i in range(count)]))
 
     def __call__(self, *args, **keywords):
         raise TypeError(f"{self.name}: a launch is written kernel[grid](*args)")
@@ -308,17 +320,16 @@ cdef Variant variant_of(TritonKernel kernel, int ordinal, const unsigned long lo
     return kernel.found.setdefault(key, made)
 
 
-cdef int launch_variant(TritonLaunch self, PyObject** args, Py_ssize_t count,
-                        list declared) except -1:
-    cdef TritonKernel kernel = self.kernel
+cdef Variant choose(TritonKernel kernel, int ordinal, const unsigned int* grid, PyObject** args,
+                    Py_ssize_t* count, PyObject** kept, Geometry* geometry):
+    """Return the variant for these arguments, and set the geometry of its launch. `kept` receives
+    the arguments that are no constants of its code, and `count` their number."""
     cdef Variant variant = kernel.last
-    cdef PyObject* kept[MOST_ARGUMENTS]
     cdef Forms forms
-    cdef Geometry geometry
-    cdef int i, num_kept = 0, ordinal = current_ordinal()
-    if count != kernel.num_params:
+    cdef int i
+    if count[0] != kernel.num_params:
         raise TypeError(f"{kernel.name}: expected {kernel.num_params} "
-                        f"argument{'' if kernel.num_params == 1 else 's'}, got {count}\n"
+                        f"argument{'' if kernel.num_params == 1 else 's'}, got {count[0]}\n"
                         f"  {kernel.signature}")
     forms = [0, 0]
     for i in range(kernel.num_params):
@@ -331,17 +342,24 @@ cdef int launch_variant(TritonLaunch self, PyObject** args, Py_ssize_t count,
     elif variant is None or variant.forms[0] != forms[0] or variant.forms[1] != forms[1] \
             or variant.ordinal != ordinal:
         kernel.last = variant = variant_of(kernel, ordinal, forms)
-    geometry = variant.geometry
-    geometry.grid = self.grid
+    geometry[0] = variant.geometry
     # A grid that is too large is refused by its size, which must not overflow.
-    geometry.grid[0] = <unsigned int>min(<unsigned long long>self.grid[0] * variant.ctas,
-                                         <unsigned long long>0xffffffff)
-    if not kernel.compiled and (forms[0] | forms[1]) & 0xaaaaaaaaaaaaaaaa:
-        for i in range(kernel.num_params):
-            if not forms[i // 32] >> 2 * (i % 32) & ONE:
-                kept[num_kept] = args[i]
-                num_kept += 1
-        args, count = kept, num_kept
+    geometry.grid = [<unsigned int>min(<unsigned long long>grid[0] * variant.ctas,
+                                       <unsigned long long>0xffffffff), grid[1], grid[2]]
+    count[0] = 0
+    for i in range(kernel.num_params):
+        if kernel.compiled or not forms[i // 32] >> 2 * (i % 32) & ONE:
+            kept[count[0]] = args[i]
+            count[0] += 1
+    return variant
+
+
+cdef int launch_variant(TritonLaunch self, PyObject** args, Py_ssize_t count,
+                        list declared) except -1:
+    cdef PyObject* kept[MOST_ARGUMENTS]
+    cdef Geometry geometry
+    cdef Variant variant = choose(self.kernel, current_ordinal(), self.grid, args, &count, kept,
+                                  &geometry)
     if declared is None:
-        return launch(variant.kernel, &geometry, args, count)
-    return launch_any(variant.kernel, &geometry, args, count, declared)
+        return launch(variant.kernel, &geometry, kept, count)
+    return launch_any(variant.kernel, &geometry, kept, count, declared)

@@ -111,6 +111,32 @@ def test_launches_are_recorded_and_replayed(batched, fresh_stream, rng):
     np.testing.assert_allclose(x.numpy().sum(1), 1, 1e-5)
 
 
+def test_an_encoder_adds_them(rng, forms):
+    softmax = cyrt.Kernel.from_triton(compiled("softmax"))
+    x = cyrt.asarray(rng.standard_normal((4, 100), np.float32))
+    out, again = cyrt.zeros((4, 100), dtype=cyrt.float32), cyrt.zeros((4, 100), dtype=cyrt.float32)
+    softmax[4](out, x, 100, 100)
+    encoder = cyrt.CommandEncoder(cyrt.Stream())
+    encoder.add_kernel(softmax, lambda constants: 4, None, (again, x, 100, 100), writes=[again])
+    assert encoder.num_ops == 1
+    np.testing.assert_array_equal(again.numpy(), out.numpy())
+    # An argument that is 1 is a constant of the code.
+    total = cyrt.Kernel.from_triton(stand_in(out="", n="", m=""), signature="*i32, i32, i32")
+    number = cyrt.zeros(1, dtype=cyrt.int32)
+    encoder.add_kernel(total, (1, 1), None, [number, 1, 5])
+    assert int(number[0]) == 6
+    for block, smem in ((128, 0), (None, 16)):
+        with pytest.raises(TypeError, match="add_kernel: softmax: expected None as block, and no"):
+            encoder.add_kernel(softmax, 4, block, (again, x, 100, 100), smem=smem)
+    with pytest.raises(TypeError, match="expected 4 arguments, got 1"):
+        encoder.add_kernel(softmax, 4, None, (x,))
+    with pytest.raises(TypeError, match="softmax: args: expected a tuple"):
+        encoder.add_kernel(softmax, 4, None, x)
+    with pytest.raises(TypeError, match="block: expected an int or a tuple"):
+        encoder.add_kernel(softmax.variants[0], 4, None, (again, x, 100, 100))
+    assert encoder.num_ops == 0
+
+
 def test_arguments_must_be_what_a_compiled_kernel_relies_on(rng):
     softmax = cyrt.Kernel.from_triton(compiled("softmax"))
     x = cyrt.zeros((2, 101), dtype=cyrt.float32)
