@@ -30,7 +30,9 @@ _EXAMPLES = _examples()
 
 
 # What programs use most, beside everything of cyrt.nn, cyrt.kernels and cyrt.random.
-_MOST_USED = """
+_MOST_USED = re.findall(
+    r"\w+",
+    """
     Array Buffer CommandEncoder Device Event Kernel Module Stream
     abs add all allclose any arange argmax argmin argsort asarray asnumpy astype batch broadcast_to
     clip concat concurrent cumulative_sum divide einsum empty equal exp expand_dims eye flip
@@ -38,7 +40,8 @@ _MOST_USED = """
     ones pad permute_dims pow prod repeat reshape roll round save searchsorted sigmoid sin sort
     split sqrt squeeze stack std subtract sum synchronize take tanh tensordot tile top_k transpose
     tril unique var where zeros
-""".split()
+""",
+)
 
 
 def test_most_used_functions_have_examples():
