@@ -13,7 +13,7 @@ from typing import Any
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
-from pygments.lexers import LEXERS, PythonLexer
+from pygments.lexers import LEXERS, python
 from pygments.lexers.c_like import CudaLexer
 from pygments.token import String
 
@@ -95,11 +95,11 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     return _LINK.sub(rewrite, markdown)
 
 
-class PythonWithCudaLexer(PythonLexer):  # type: ignore[misc]
+class PythonWithCudaLexer(python.PythonLexer):  # type: ignore[misc]
     """Python whose strings are shown as CUDA C++ where they have a kernel."""
 
     name = "Python with CUDA C++"
-    aliases = PythonLexer.aliases
+    aliases = python.PythonLexer.aliases
 
     def get_tokens_unprocessed(self, text: str, stack: Any = ("root",)) -> Iterator[Any]:
         held: list[Any] = []  # the tokens of one string
@@ -129,5 +129,6 @@ class PythonWithCudaLexer(PythonLexer):  # type: ignore[misc]
         yield begin + len(code), String, quotes
 
 
+python.PythonLexer = PythonWithCudaLexer  # that of consoles, too
 LEXERS["PythonLexer"] = (__name__, PythonWithCudaLexer.name, *LEXERS["PythonLexer"][2:])
 __all__ = ["PythonWithCudaLexer"]  # what Pygments takes from this module

@@ -87,9 +87,10 @@ def check_navigation(site):
 
 
 def check_cuda_in_strings(site):
-    page = (site / "index.html").read_text()
-    assert '<span class="kr">__global__</span>' in page
-    assert '<span class="nb">blockIdx</span>' in page
+    for page in ("index.html", "reference/kernels.html"):  # a block, a docstring's example
+        shown = (site / page).read_text()
+        assert '<span class="kr">__global__</span>' in shown
+        assert '<span class="nb">blockIdx</span>' in shown
 
 
 def check_sentences_for_maintainers(site):
