@@ -175,3 +175,33 @@ def test_pages_are_in_the_navigation():
     listed = set(re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text()))
     pages = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")}
     assert pages <= listed
+
+
+@pytest.mark.parametrize(
+    ("words", "explained"),
+    [
+        (r"topolog(?:y|ies)|patched|plans?", r"recording\.md|words\.svg|how-it-works\.svg"),
+        (r"floors?|wall", r"times\.svg|launches\.md"),
+    ],
+)
+@pytest.mark.parametrize(
+    "page",
+    [
+        page
+        for page in DOCS.rglob("*.md")
+        # `floor` is a function's name in the first two; the architecture has floors of rooms.
+        if not {"reference", "catalogue.md", "architecture.md"} & {*page.parts}
+    ],
+    ids=lambda page: str(page.relative_to(DOCS)),
+)
+def test_words_are_explained_before_they_are_used(page, words, explained):
+    """By a picture, or by a link to the page that has it."""
+    text = page.read_text()
+    text = re.sub(r"<!--.*?-->|```.*?^```|`[^`\n]*`|^#.*?$", "", text, flags=re.M | re.S)
+    # Words that are emphasised are introduced there.
+    prose = re.sub(r"\[[^]]*\]\([^)]*\)|\*\w+\*", lambda link: " " * len(link[0]), text)
+    used = re.search(rf"\b(?:{words})\b", prose)
+    if used:
+        found = re.search(explained, text)
+        assert found, f"{used[0]}: link to the page that explains it"
+        assert found.start() < used.start(), used[0]
