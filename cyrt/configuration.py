@@ -83,7 +83,7 @@ def collect() -> dict[str, Any]:
         "cython": abi.CYTHON_VERSION,
         "driver": _driver(),
         "nvrtc": _nvrtc(),
-        "headers": list(include_directories()),
+        "headers": _headers(),
         "libraries": {title: _library(name) for title, (name, _, _) in _LIBRARIES.items()},
         "settings": settings.changed(),
         "cache": _cache(),
@@ -118,6 +118,13 @@ def _nvrtc() -> dict[str, Any]:
     except CompileError as error:
         return {"version": None, "path": None, "error": error.text}
     return {"version": version, "path": compiler.library_path(), "error": None}
+
+
+def _headers() -> list[str]:
+    try:
+        return list(include_directories(compiler.nvrtc_version()[0]))
+    except CompileError:
+        return list(include_directories())
 
 
 def _find(name: str) -> str | None:

@@ -12,6 +12,14 @@ from cyrt.jit.standard import GLOBAL_NAMES, STD_NAMES
 
 # `cuda.pathfinder`'s names of the libraries whose folders are searched; "nvcc" has crt/.
 _LIBRARIES = ("cudart", "cccl", "nvcc", "curand")
+# The folders of the wheels for CUDA 12; those for later versions share the folder "cu13".
+_WHEELS_OF_12 = {
+    "cudart": "cuda_runtime",
+    "cccl": "cuda_cccl",
+    "nvcc": "cuda_nvcc",
+    "curand": "curand",
+}
+_WHEEL_FOLDER = re.compile(rf"(.*/nvidia)/(?:cu\d+|{'|'.join(_WHEELS_OF_12.values())})/include.*")
 
 # Pattern of a header's path, its wheel for CUDA 13 and for CUDA 12; the first match is used.
 _WHEELS = (
@@ -39,11 +47,12 @@ _AMBIGUOUS = re.compile(r'more than one instance of overloaded function "(\w+)"'
 
 
 @functools.cache
-def include_directories() -> tuple[str, ...]:
+def include_directories(major: int = 0) -> tuple[str, ...]:
     """Return the folders of NVIDIA's headers that are installed, as wheels or as a toolkit.
 
     Found by `cuda.pathfinder`: wheels first, then conda, ``CUDA_PATH`` and ``CUDA_HOME``, then
-    the system's toolkit.
+    the system's toolkit. If wheels for several versions of CUDA are installed, those for the major
+    version `major`, that of the compiler, come before newer ones.
     """
     from cuda import pathfinder
 
@@ -55,8 +64,20 @@ def include_directories() -> tuple[str, ...]:
             # This pathfinder does not know the library yet.
             continue
         if folder:
-            found[folder] = None
+            found[_of_major(major, library, folder)] = None
     return tuple(found)
+
+
+def _of_major(major: int, library: str, folder: str) -> str:
+    """The folder of the library's wheel for a major version, if it is beside that of another."""
+    there = _WHEEL_FOLDER.fullmatch(folder)
+    if not there or not major:
+        return folder
+    if major == 12:
+        own = f"{there[1]}/{_WHEELS_OF_12[library]}/include"
+    else:
+        own = f"{there[1]}/cu{major}/include{'/cccl' if library == 'cccl' else ''}"
+    return own if os.path.isdir(own) else folder
 
 
 def lacking_names(folders: Sequence[str]) -> tuple[str, ...]:

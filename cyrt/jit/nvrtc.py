@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
 import gc
+import os
+import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
+from glob import escape, glob
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from cyrt.driver.errors import CompileError
+from cyrt.driver import table
+from cyrt.driver.errors import CompileError, CudaError
 
 _INSTALL = (
     "NVRTC compiles CUDA C++ at run time: pip install 'cyrt[cu13]' "
@@ -36,6 +42,7 @@ def _nvrtc() -> ModuleType:
         with _collector_off():
             from cuda.bindings import nvrtc
 
+        _load_for_driver()
         # The first call opens the library.
         nvrtc.nvrtcVersion()
     except Exception as error:
@@ -44,6 +51,42 @@ def _nvrtc() -> ModuleType:
         ) from error
     found: ModuleType = nvrtc
     return found
+
+
+def driver_major() -> int:
+    """Return the driver's major version of CUDA; 0 for the emulated device and without a driver."""
+    try:
+        _, emulated, version = table.driver_info()
+    except CudaError:
+        return 0
+    return 0 if emulated else version // 1000
+
+
+def _load_for_driver() -> None:
+    """Load the newest NVRTC whose code the driver loads, if a newer one is installed as well.
+
+    The bindings ask `cuda.pathfinder`, which returns the library that is loaded already, and
+    otherwise the newest wheel's.
+    """
+    wheels: dict[int, str] = {}
+    for site in sys.path:
+        for path in glob(os.path.join(escape(site), "nvidia", "*", "lib", "libnvrtc.so.*")):
+            found = re.fullmatch(r"libnvrtc\.so\.(\d+)", os.path.basename(path))
+            if found:
+                wheels.setdefault(int(found[1]), path)
+    major = driver_major()
+    older = [each for each in wheels if each <= major]
+    if not older or max(wheels) <= major or any(map(_is_loaded, wheels)):
+        return
+    ctypes.CDLL(wheels[max(older)])
+
+
+def _is_loaded(major: int) -> bool:
+    try:
+        ctypes.CDLL(f"libnvrtc.so.{major}", mode=os.RTLD_NOLOAD)
+    except OSError:
+        return False
+    return True
 
 
 def nvrtc_version() -> tuple[int, int]:

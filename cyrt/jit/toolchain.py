@@ -80,9 +80,11 @@ def confirmed_library() -> Library:
 
     Another package may have loaded one from another location; cyrt then uses that one.
     """
-    global _library
+    global _folders, _library
     loaded = _loaded_library()
     if loaded != _library:
+        if _library is not None and loaded.version[0] != _library.version[0]:
+            _folders = None
         _library = loaded
         _remember()
     return loaded
@@ -96,7 +98,7 @@ def header_folders() -> tuple[Folder, ...]:
         if _folders is None:
             _folders = tuple(
                 Folder(path, _read_mtime(path), _packages(path))
-                for path in headers.include_directories()
+                for path in headers.include_directories(library().version[0])
             )
             _remember()
     return _folders
@@ -224,6 +226,7 @@ def _memory_key() -> str:
     where: list[tuple[str, Any]] = [(name, os.environ.get(name)) for name in _VARIABLES]
     conda = f"{os.environ.get('CONDA_PREFIX', '')}/conda-meta"
     where += [(path, _read_mtime(path)) for path in (*_SYSTEM, conda)]
+    where.append(("driver", nvrtc.driver_major()))
     return hashlib.sha256(json.dumps(["toolchain", sites, where]).encode()).hexdigest()
 
 
@@ -247,11 +250,14 @@ def _remembered_library() -> Library | None:
 def _remembered_folders() -> tuple[Folder, ...] | None:
     """The headers that an earlier process found, if they are unchanged."""
     try:
-        known = _read_facts()["folders"]
-        found = tuple(Folder(f["path"], f["changed"], tuple(f["packages"])) for f in known)
+        facts = _read_facts()
+        found = tuple(
+            Folder(f["path"], f["changed"], tuple(f["packages"])) for f in facts["folders"]
+        )
+        major = facts["major"]
     except (KeyError, TypeError):
         return None
-    return found if _are_unchanged(found) else None
+    return found if major == library().version[0] and _are_unchanged(found) else None
 
 
 def _remember() -> None:
@@ -262,4 +268,5 @@ def _remember() -> None:
             facts["library"] = _library._asdict()
         if _folders is not None:
             facts["folders"] = [folder._asdict() for folder in _folders]
+            facts["major"] = library().version[0]
         store.put(_memory_key(), facts)
