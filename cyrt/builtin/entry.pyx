@@ -1,4 +1,3 @@
-# C-level functions only: see entry.pxd.
 """The table of loaded kernels."""
 
 import importlib
@@ -18,6 +17,9 @@ from cyrt.runtime.module cimport LoadedFunction, set_layout
 
 # The functions, which the tables point at, by device, operation and type.
 _loaded = {}
+# The row of each function that was loaded, the index of its variant and the origin of its code, by
+# its serial number.
+_rows = {}
 if len(DTYPES) > MAX_DTYPES or len(catalogue.OPS) > MAX_OPS:
     raise RuntimeError(f"{len(catalogue.OPS)} operations on {len(DTYPES)} element types, at most "
                        f"{MAX_OPS} on {MAX_DTYPES} are provided for")
@@ -48,26 +50,42 @@ cdef Entry* load_entry(int ordinal, int op, int dtype) except NULL:
 
 cdef int prepare(row, list functions, int ordinal, str origin) except -1:
     """Check the kernels of a row, and set their parameter sizes and their origin."""
-    cdef LoadedFunction function
     if len(functions) > VARIANTS or len(row.inputs) >= MAX_OPERANDS:
         raise RuntimeError(f"{row.op}: {len(functions)} kernels of {len(row.inputs)} inputs, at "
                            f"most {VARIANTS} of {MAX_OPERANDS - 1} are provided for")
-    programmatic = (settings.get("CYRT_PDL") and cu.cuGraphAddTypedDependencies != NULL
-                    and Device(ordinal).compute_capability >= (9, 0))
     # The module that launches the kernels returns the size of each one's parameter, a struct.
     sizes = importlib.import_module(f"cyrt.builtin.{catalogue.family(row)}").param_bytes(row)
     for each, nbytes in zip(functions, sizes, strict=True):
-        function = each
-        found = function.parameters()
-        if found is not None and found != [(0, nbytes)]:
-            raise RuntimeError(f"{function.name}: its parameters are {found}, expected {nbytes} "
-                               "bytes; install cyrt again")
-        set_layout(function, [(0, nbytes)])
-        # The loaded image decides: it must be compiled for 9.0 or above.
-        function.programmatic = programmatic and function.binary_version >= 90
-        function.ordered = True         # an operation may use several kernels
-        function.origin = origin
+        set_up(each, ordinal, nbytes, origin)
     return 0
+
+
+def set_up(LoadedFunction function not None, int ordinal, nbytes, str origin not None):
+    """Check that the parameter of a built-in kernel, a struct, has that size, and set its layout,
+    its origin and how it may be launched.
+
+    Raises
+    ------
+    RuntimeError
+        The code has other parameters.
+    """
+    found = function.parameters()
+    if found is not None and found != [(0, nbytes)]:
+        raise RuntimeError(f"{function.name}: its parameters are {found}, expected {nbytes} "
+                           "bytes; install cyrt again")
+    set_layout(function, [(0, nbytes)])
+    # The loaded image decides: it must be compiled for 9.0 or above.
+    function.programmatic = (
+        settings.get("CYRT_PDL") and cu.cuGraphAddTypedDependencies != NULL
+        and Device(ordinal).compute_capability >= (9, 0) and function.binary_version >= 90)
+    function.ordered = True         # an operation may use several kernels
+    function.origin = origin
+
+
+def row_of(serial):
+    """Return the row of a built-in kernel, the index of its variant and the origin of its code, by
+    the serial number of its function; None if that belongs to no built-in kernel."""
+    return _rows.get(serial)
 
 
 cdef Entry* publish(int ordinal, unsigned int epoch, int op, int dtype, row,
@@ -76,10 +94,14 @@ cdef Entry* publish(int ordinal, unsigned int epoch, int op, int dtype, row,
     cdef Entry* entry
     cdef int[MAX_OPERANDS] itemsizes
     cdef int i, widest = 2
+    cdef LoadedFunction function
     cdef tuple key = (ordinal, op, dtype)
     for i, name in enumerate((row.output, *row.inputs)):
         itemsizes[i] = _dtype(name).itemsize
         widest = max(widest, itemsizes[i])
+    for i in range(len(functions)):
+        function = <LoadedFunction>functions[i]
+        _rows[function.serial] = row, i, function.origin
     if tables[ordinal] == NULL:
         tables[ordinal] = <Entry*>calloc(len(catalogue.OPS) * MAX_DTYPES, sizeof(Entry))
         if tables[ordinal] == NULL:

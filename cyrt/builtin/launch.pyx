@@ -2,17 +2,37 @@
 
 
 from cyrt.graph.child cimport ChildGraph
-from cyrt.graph.recorder cimport record_kernel
+from cyrt.graph.recorder cimport encoder_of, record_kernel
 from cyrt.graph.recording cimport EarlyLoad, Use
 from cyrt.graph.template cimport (
     MOST_OPERANDS, Template, capture_opaque, record_opaque, record_template,
 )
+from cyrt.runtime.device cimport current_ordinal
 from cyrt.runtime.memory cimport Memory, live_block, overwriting
 from cyrt.runtime.module cimport LoadedFunction
 from cyrt.runtime.outside cimport is_outside
 from cyrt.runtime.state cimport (
     MANAGED_MEMORY, OVERWRITE, PINNED_MEMORY, READ, WRITE, Block,
 )
+from cyrt.runtime.stream cimport current_state
+
+
+def launches_of(function):
+    """Call a function; return what it launches on the current stream, without launching it.
+
+    Returns
+    -------
+    list of tuple
+        The serial number of each kernel, its packed parameters, grid and block.
+    """
+    cdef Recorder encoder = encoder_of(current_state(current_ordinal()))
+    cdef list listed = []
+    encoder.listed = listed
+    try:
+        function()
+    finally:
+        encoder.listed = None
+    return [((<LoadedFunction?>each[1]).serial, each[5], each[2], each[3]) for each in listed]
 
 
 cdef inline list use_operands(int ordinal, const Operand* operands, int count, unsigned int writes,

@@ -77,7 +77,7 @@ def best_origin(device: Device) -> str:
     return "none is prebuilt for it: NVRTC compiles each at first use"
 
 
-def _read(path: Path) -> bytes:
+def read(path: Path) -> bytes:
     """Read a file; the package of kernels has it compressed."""
     if path.exists():
         return path.read_bytes()
@@ -85,7 +85,7 @@ def _read(path: Path) -> bytes:
 
 
 def _prebuilt(path: Path, origin: str, device: Device) -> _Loaded:
-    return LoadedModule(_read(path), device), origin
+    return LoadedModule(read(path), device), origin
 
 
 def compile_rows(rows: Sequence[Row], device: Device) -> _Loaded:
