@@ -12,8 +12,8 @@ HEAD = """\
 
 The element types for which each built-in operation has a kernel: ● is compiled in the wheel, ○ is
 compiled at its first use, and kept on disk. The type is that of the inputs (of the last one if they
-differ). The kernel is compiled from the expression. `copy`, `transpose` and `where` only move bits, so
-one kernel serves all types of a size; it is listed under one of them. Casts, `to_TYPE`, exist
+differ). The kernel is compiled from the expression. `copy`, `transpose` and `where` only move bits,
+so one kernel serves all types of a size; it is listed under one of them. Casts, `to_TYPE`, exist
 between all types.
 
 <!-- Written by python3 tools/run.py format. -->
