@@ -53,6 +53,8 @@ NEIGHBOURS = {
 }
 # Bytes that a wheel has at most: a package index refuses larger ones, and users wait for them.
 BUDGETS = {"cyrt": 12_000_000, "cyrt_kernels": 25_000_000}
+# What a wheel has for `import`: pytest_cyrt is the plugin `pytest --cyrt-check`.
+TOPLEVEL = {"cyrt": "cyrt,pytest_cyrt.py", "cyrt_kernels": "cyrt_kernels"}
 # The tests that `try` runs: they need the package alone.
 CORE = ("tests/test_import.py", "tests/test_ndarray.py", "tests/runtime", "tests/graph")
 
@@ -65,6 +67,7 @@ build-backend = "setuptools.build_meta"
 name = "cyrt-kernels"
 version = "{version}"
 description = "The built-in kernels of cyrt, compiled for all GPUs that it supports"
+readme = "README.md"
 license = "MIT"
 license-files = ["LICENSE"]
 requires-python = ">=3.11"
@@ -75,6 +78,13 @@ packages = ["cyrt_kernels"]
 
 [tool.setuptools.package-data]
 cyrt_kernels = ["prebuilt/*/*"]
+"""
+KERNELS_README = """\
+# cyrt-kernels
+
+The built-in kernels of cyrt {version}, a CUDA runtime for Python: compiled for the GPUs that it
+supports, and as PTX for newer ones and for the emulated device. Each wheel of cyrt requires the one
+of its version, so that pip installs it.
 """
 KERNELS_MODULE = '''\
 """The built-in kernels of cyrt of the same version, in the folder ``prebuilt``."""
@@ -287,6 +297,7 @@ def make_kernels(python: Path, kernels: Path, archs: str) -> None:
             version=version(), urls=addresses and f"\n[project.urls]\n{addresses}"
         )
     )
+    (folder / "README.md").write_text(KERNELS_README.format(version=version()))
     (package / "__init__.py").write_text(KERNELS_MODULE.format(version=version()))
     run(python, "-m", "build", "--wheel", "--no-isolation", "--outdir", DIST, folder)
 
@@ -322,7 +333,12 @@ def check() -> None:
     wheels = [path for path in found if path.suffix == ".whl"]
     run(python, "-m", "twine", "check", "--strict", *found)
     run(python, "-c", UNKNOWN_CLASSIFIERS, *project()["classifiers"])
-    run(python.parent / "check-wheel-contents", *wheels)
+    for project_name, names in TOPLEVEL.items():
+        run(
+            *(python.parent / "check-wheel-contents", "--toplevel", names),
+            "--ignore=W002",  # stubs that are alike
+            *(path for path in wheels if path.name.startswith(f"{project_name}-")),
+        )
     run(
         *(python.parent / "pydistcheck", "--inspect", "--max-allowed-files=2000"),
         *("--max-allowed-size-compressed=25M", "--max-allowed-size-uncompressed=150M", *found),
