@@ -620,3 +620,23 @@ def test_what_another_compiler_made_otherwise_is_not_fused():
         "whole": {"mul.f32 %, %, 0f40000000": 1},
         "part": {"fma.rn.f32 %, %, 0f3F800000, %": 1},
     }
+
+
+def test_what_the_assembler_joins_is_not_fused():
+    """Without contraction the machine code is another one of operations that are not fused."""
+    rows = [
+        catalogue.row("multiply", "complex64"),
+        catalogue.row("square", "complex64"),
+        catalogue.row("subtract", "complex64"),
+        catalogue.row("multiply_add", "float32"),
+        catalogue.row("gelu_tanh", "float32"),
+    ]
+    found = []
+    for row in rows:
+        codes = [
+            jit.compiler.compile(catalogue.source([row]), arch="sm_90", options=options).code
+            for options in (compiling.options("sm_90"), compiling.options("compute_90"))
+        ]
+        counts = [count_instructions(code, row.kernels[0]) for code in codes]
+        found.append(counts[0] == counts[1])
+    assert found == [makes_equal(row, "JIT sm_90") for row in rows]

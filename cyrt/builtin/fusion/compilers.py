@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import re
 from collections import Counter
+from itertools import product
 from pathlib import Path
 
 from cyrt import jit
@@ -30,6 +31,13 @@ _ARITHMETIC = re.compile(
 _CONSTANT = re.compile(r"^\s*mov\.\w+\s+(%\w+), (0[fd][0-9A-F]+);$", re.MULTILINE)
 _CALLED = re.compile(r"\bcall(?:\.uni)?\s*(?:\([^)]*\),\s*)?([\w$]+),")
 
+# Whose own kernels the assembler contracts: what it joins depends on what is around it. A fused
+# kernel is assembled without that (see `compiling`).
+_CONTRACTED = {
+    *product(("multiply", "divide", "square", "pow", "atan", "atanh"), ("complex64", "complex128")),
+    ("gelu_vjp", "float64"),
+}
+
 
 def makes_equal(row: Row, origin: str) -> bool:
     """Return whether a fused kernel computes an operation as its own kernel does.
@@ -40,6 +48,8 @@ def makes_equal(row: Row, origin: str) -> bool:
     origin : str
         The origin of its kernel's code.
     """
+    if (row.op, row.dtype) in _CONTRACTED:
+        return False
     if not origin.startswith("prebuilt"):
         return True  # NVRTC compiles both
     # C's operators are what they are, but for products and sums of parts.
