@@ -369,7 +369,7 @@ def try_wheel(wheel: Path, runner: list[str]) -> None:
     tag = wheel.name.split("-")[2]
     python = f"{tag[2]}.{tag[3:]}"
     processor = re.findall("|".join(PROCESSORS), wheel.name)[0]
-    folder = WORK / "trial"
+    folder = WORK / f"trial-{tag}-{processor}"
     shutil.rmtree(folder, ignore_errors=True)
     for name in ("tests", "tools/benchmarks"):  # the tests share programs with the benchmarks
         shutil.copytree(ROOT / name, folder / name)
