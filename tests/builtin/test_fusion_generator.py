@@ -485,6 +485,110 @@ def test_one_element(rng):
     check(lambda: [x + x, (x * 2).reshape(()) + 1])
 
 
+# -- rows ------------------------------------------------------------------------------------------
+
+
+def softmax(x):
+    most = cyrt.max(x, axis=-1, keepdims=True)
+    lower = x - most
+    powers = cyrt.exp(lower)
+    total = cyrt.sum(powers, axis=-1, keepdims=True)
+    return most, lower, powers, total, powers / total
+
+
+def layer_norm(x, weight, bias):
+    mean = cyrt.mean(x, axis=-1, keepdims=True)
+    centered = x - mean
+    squares = centered * centered
+    variance = cyrt.mean(squares, axis=-1, keepdims=True)
+    shifted = variance + 1e-5
+    deviation = cyrt.sqrt(shifted)
+    normal = centered / deviation
+    scaled = normal * weight
+    return mean, centered, squares, variance, shifted, deviation, normal, scaled, scaled + bias
+
+
+ROWS = [(64, 96), (5, 100), (7, 33), (3, 1024), (40, 16), (1, 512), (300, 8)]
+
+
+@pytest.mark.parametrize("name", ["float32", "float16", "bfloat16", "float64"])
+def test_operations_around_reductions_of_rows(name, rng):
+    """In rows of a few threads, a warp and a block, in whole vectors and not."""
+    functions = []
+    for rows, columns in ROWS[: None if name == "float32" else 4]:
+        x, weight = array(rng, rows, columns, name=name), array(rng, columns, name=name)
+        plain = cyrt.asarray(rng.normal(size=(rows, columns)), dtype=name)
+        functions += [lambda x=x: softmax(x), lambda x=plain: softmax(x)]
+        functions.append(lambda x=plain, weight=weight: layer_norm(x, weight, weight))
+    check(*functions)
+
+
+def test_reductions_of_rows(rng):
+    x, counts = array(rng, 24, 40), array(rng, 24, 40, name="int32")
+
+    def extremes():
+        least, most = cyrt.min(x, axis=1), cyrt.max(x, axis=1)
+        return least, most, most - least, x - least[:, None], x * most[:, None]
+
+    def integers():
+        even = counts & 1
+        total = cyrt.sum(even, axis=1)
+        narrow = total.astype("int32")
+        return even, total, cyrt.max(counts, axis=1), narrow, even * narrow[:, None]
+
+    def truths():
+        positive = x > 0
+        return positive, cyrt.any(positive, axis=1), cyrt.all(positive, axis=1)
+
+    def count():
+        return cyrt.count_nonzero(x, axis=1), cyrt.max(x, axis=1)
+
+    def loss():
+        error = x - 1.5
+        square = error * error
+        total = cyrt.mean(square)
+        return error, square, total, square / total
+
+    check(extremes, integers, truths, count, loss)
+
+
+def test_values_of_rows_in_place(rng):
+    """Other threads of a row have read what its first thread writes."""
+    host, x = values("float32", 6, rng), array(rng, 6, 1024)
+
+    def run(target):
+        target *= 2
+        return x * target[:, None], cyrt.sum(x, axis=1)
+
+    target, other = cyrt.asarray(host), cyrt.asarray(host)
+    cyrt.synchronize()
+    with cyrt.Stream():
+        arrays = []
+        nodes = launches_of(lambda: arrays.append(run(target)))
+    operations = [fusion.describe(*node) for node in nodes]
+    fused_run = fusion.Run()
+    # The reduction comes first: it tells what a row is.
+    for node in (2, 0, 1):
+        assert fused_run.add(node, operations[node])
+    launch([fusion.generate([fused_run], [fused_run.outputs])])
+    for found, wanted in zip((*arrays[0], target), (*run(other), other), strict=True):
+        assert bits(found) == bits(wanted)
+
+
+def test_reductions_that_divide_rows_otherwise_are_refused(rng):
+    x, wide = array(rng, 24, 40), array(rng, 24, 4096)
+    assert refused(lambda: [cyrt.sum(x, axis=1), cyrt.sum(x.astype("float64"), axis=1)])
+    assert refused(lambda: [cyrt.sum(x, axis=1), cyrt.sum(x * 2)])
+    assert refused(lambda: [z := cyrt.sum(x, axis=1), cyrt.sum(z)])
+    with cyrt.Stream():
+        columns, parts = (
+            launches_of(lambda: cyrt.sum(x, axis=0)),
+            launches_of(lambda: cyrt.sum(wide)),
+        )
+    assert fusion.describe(*columns[0]) is None
+    assert fusion.describe(*parts[0]) is None
+
+
 # -- what is one kernel ----------------------------------------------------------------------------
 
 

@@ -19,6 +19,7 @@ from cyrt.builtin.fusion.compilers import makes_equal
 from cyrt.builtin.row import BY_SIZE, Row
 from cyrt.dtypes import dtype
 
+Size = tuple[int, int, int]
 #: Dimensions, innermost first: their sizes and their strides in elements.
 Layout = tuple[tuple[int, int], ...]
 
@@ -26,6 +27,11 @@ Layout = tuple[tuple[int, int], ...]
 _BROADCAST, _VALUE = 2, 4
 _MAX_OUTER = 8
 _SOURCE, _DIVIDER = 16, 12
+# kernels_cu/params/reduce.h
+_VECTORS = 1
+_REDUCE_BYTES, _DIVISOR, _KEPT, _COUNTS = 624, 112, 120, 568
+#: Those that multiply nothing: the assembler joins none of their instructions.
+REDUCTIONS = frozenset({"sum", "max", "min", "any", "all", "count_nonzero"})
 _DENSE_INPUTS, _ALIGNED_INPUTS, _STRIDED_INPUTS = 32, 16, 48
 
 
@@ -79,29 +85,54 @@ class Access:
 
 
 @dataclass(frozen=True, slots=True)
+class Reduction:
+    """How the kernel of a reduction divides rows between threads: sums have an order by that.
+
+    Attributes
+    ----------
+    length : int
+        The elements of a row.
+    block : (int, int)
+        The threads of a row, and the rows of a block.
+    items : int
+        The elements that a thread loads at once.
+    divisor : float
+        What a sum is divided by; it is in the parameters, at `word`.
+    word : int
+    """
+
+    length: int
+    block: tuple[int, int]
+    items: int
+    divisor: float
+    word: int
+
+
+@dataclass(frozen=True, slots=True)
 class Operation:
-    """An elementwise operation of the catalogue, with its operands.
+    """An operation of the catalogue, elementwise or a reduction along rows, with its operands.
 
     Attributes
     ----------
     row : Row
         The row of the catalogue.
     size : int
-        The number of elements that it writes.
+        The number of elements that it writes; of a reduction, that it reads.
     operands : tuple of Access
         The output, and the inputs.
+    reduction : Reduction or None
+        None: it is elementwise.
     """
 
     row: Row
     size: int
     operands: tuple[Access, ...]
+    reduction: Reduction | None = None
 
 
-def describe(
-    serial: int, params: bytes, grid: tuple[int, int, int], block: tuple[int, int, int]
-) -> Operation | None:
-    """Return what a node computes, or None if it is no elementwise operation of the catalogue, or
-    one of which this compiler makes something else (see `compilers`).
+def describe(serial: int, params: bytes, grid: Size, block: Size) -> Operation | None:
+    """Return what a node computes, or None if it is no operation that can be fused, or one of
+    which this compiler makes something else (see `compilers`).
 
     Parameters
     ----------
@@ -113,14 +144,15 @@ def describe(
         Its geometry.
     """
     found = row_of(serial)
-    if found is None or catalogue.family(found[0]) != "elementwise":
+    if found is None:
         return None
     row, variant, origin = found
-    if not makes_equal(row, origin):
+    readers = _READERS.get(catalogue.family(row), {})
+    reader = readers.get(row.variants[variant])
+    if reader is None or not makes_equal(row, origin):
         return None
-    reader = {"": _dense, "_strided": _strided, "_aligned": _aligned}[row.variants[variant]]
     try:
-        return reader(row, params)
+        return reader(row, params, block)
     except ValueError:
         return None
 
@@ -184,7 +216,7 @@ def _operands(
     return tuple(found)
 
 
-def _dense(row: Row, params: bytes) -> Operation:
+def _dense(row: Row, params: bytes, block: Size) -> Operation:
     count = len(row.inputs)
     _check_size(params, _DENSE_INPUTS + _SOURCE * count)
     size, flags = unpack_from("<qI", params, 8)
@@ -193,7 +225,7 @@ def _dense(row: Row, params: bytes) -> Operation:
     return Operation(row, size, operands)
 
 
-def _aligned(row: Row, params: bytes) -> Operation:
+def _aligned(row: Row, params: bytes, block: Size) -> Operation:
     count = len(row.inputs)
     _check_size(params, -(-(_ALIGNED_INPUTS + 8 * count) // 16) * 16)
     vectors, flags = unpack_from("<II", params, 8)
@@ -203,7 +235,7 @@ def _aligned(row: Row, params: bytes) -> Operation:
     return Operation(row, size, operands)
 
 
-def _strided(row: Row, params: bytes) -> Operation:
+def _strided(row: Row, params: bytes, block: Size) -> Operation:
     count = len(row.inputs)
     inner_strides = _STRIDED_INPUTS + _SOURCE * count
     dims = inner_strides + 8 * (1 + count)
@@ -220,3 +252,46 @@ def _strided(row: Row, params: bytes) -> Operation:
         layouts.append(merged(found))
     operands = _operands(row, params, flags, _STRIDED_INPUTS, _SOURCE, layouts)
     return Operation(row, inner * math.prod(outer), operands)
+
+
+def _reduce_rows(row: Row, params: bytes, block: Size) -> Operation:
+    """A result is one row's, computed by one block, which may have several."""
+    _check_size(params, _REDUCE_BYTES)
+    source, target = unpack_from("<QQ", params)
+    units, stride, _, tail, _, rows, _, _, outputs = unpack_from("<9q", params, 40)
+    num_kept, num_reduced, lanes, flags, parts = unpack_from("<5I", params, _COUNTS)
+    if (row.op not in REDUCTIONS or row.dtype.startswith("complex")) or (
+        parts,
+        num_reduced,
+        rows,
+        tail,
+        lanes,
+    ) != (1, 0, 1, 0, block[0]):
+        raise ValueError("several parts, or several rows for each result")
+    item = dtype(row.dtype).itemsize
+    items = 16 // max(2, item) if flags & _VECTORS else 1
+    length = units * items
+    kept = [(length, stride)]
+    results, left = [], outputs
+    for d in range(num_kept):
+        # No kernel divides by the last dimension.
+        size = left if d == num_kept - 1 else unpack_from("<I", params, _KEPT + _DIVIDER * d)[0]
+        left //= size
+        strides = unpack_from("<qq", params, _KEPT + _DIVIDER * _MAX_OUTER + 16 * d)
+        kept.append((size, strides[0]))
+        results.append((size, strides[1]))
+    return Operation(
+        row,
+        length * outputs,
+        (
+            Access(target, row.output, merged(results), 8),
+            Access(source, row.dtype, merged(kept), 0),
+        ),
+        Reduction(length, block[:2], items, unpack_from("<d", params, _DIVISOR)[0], _DIVISOR),
+    )
+
+
+_READERS = {
+    "elementwise": {"": _dense, "_strided": _strided, "_aligned": _aligned},
+    "reduce": {"_rows": _reduce_rows},
+}

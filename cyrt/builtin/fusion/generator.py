@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from struct import pack, pack_into
 
 from cyrt.builtin.fusion.description import Access
-from cyrt.builtin.fusion.run import Run, Value, shape_of, strides_in
+from cyrt.builtin.fusion.run import Run, Value, cuts_of, shape_of, strides_in
 from cyrt.builtin.row import Row
 from cyrt.dtypes import dtype
 
@@ -28,6 +28,8 @@ VECTOR_BYTES = 16
 SMALL = 1 << 14
 #: Words of 4 bytes that the values of a thread take at most, else it has fewer elements.
 MAX_WORDS = 128
+#: The most vectors of a row that a thread has.
+MAX_UNITS = 8
 #: Threads of a block, for arrays up to SMALL elements and for others; the least.
 SMALL_BLOCK, BLOCK, WARP = 128, 256, 32
 #: What a kernel divides, at most (params/space.h).
@@ -100,6 +102,8 @@ class _Part:
     text: str = ""
     fields: list[_Field] = field(default_factory=list)
     threads: int = 0
+    rows: int = 0
+    block: tuple[int, int] | None = None  # that of a reduction
 
 
 def generate(
@@ -142,11 +146,42 @@ def _part(run: Run, stored: Collection[int]) -> _Part | None:
         for i in needed
         if values[i].access.address is not None and (values[i].operation is None or i in outputs)
     ]
-    shape = shape_of([value.access.layout for value in memory], run.size)
+    reductions = [i for i in needed if run.values[i].along_rows]
+    if reductions:
+        return _rows_part(run, needed, outputs, memory)
+    shape = shape_of({run.size}.union(*(cuts_of(value.access.layout) for value in memory)))
     items = _items(run, needed, memory, shape)
     if items is None or run.size // items > MAX_NUMERATOR:
         return None
     return _Writer(run, needed, outputs, memory, shape, items).part
+
+
+def _rows_part(run: Run, needed: list[int], outputs: set[int], memory: list[Value]) -> _Part | None:
+    """Return the part of a run with reductions, which divides rows as their own kernels do."""
+    assert run.reduction is not None
+    length, items = run.reduction.length, run.reduction.items
+    units = -(-length // (items * run.reduction.block[0]))
+    if units > MAX_UNITS or peak_words(run, needed) * units * items > MAX_WORDS:
+        return None
+    cuts = {length, run.size}
+    for value in memory:
+        inner = 1 if not value.along_rows else length
+        cuts |= {inner * size for size in cuts_of(value.access.layout)}
+    shape = shape_of(cuts)
+    if not shape or shape[0] != length:
+        return None  # an operand divides rows
+    for value in memory:
+        if value.along_rows:
+            continue
+        each = value.access
+        stride, *outer = strides_in(each.layout, shape)
+        if stride not in (0, 1):
+            return None
+        if stride and any(step % items for step in outer):
+            return None
+        if stride and (each.address or 0) % min(items * each.itemsize, VECTOR_BYTES):
+            return None
+    return _RowsWriter(run, needed, outputs, memory, shape, items).part
 
 
 def _items(run: Run, needed: list[int], memory: list[Value], shape: tuple[int, ...]) -> int | None:
@@ -170,23 +205,24 @@ def _items(run: Run, needed: list[int], memory: list[Value], shape: tuple[int, .
 
 
 def peak_words(run: Run, needed: list[int]) -> int:
-    """Return the most words of an element's values at a time; what is loaded is from the first."""
+    """Return the most words of an element's values at a time, without those of rows; what is loaded
+    is there from the first."""
     last = {i: i for i in needed}
     for i in needed:
         for used in run.values[i].inputs:
             last[used] = i
-    loaded = [
+    counted = {
         i
         for i in needed
-        if run.values[i].operation is None and run.values[i].access.address is not None
-    ]
+        if run.values[i].access.address is not None and not run.values[i].along_rows
+    }
+    loaded = {i for i in counted if run.values[i].operation is None}
     live = peak = sum(run.values[i].words for i in loaded)
     ending: dict[int, int] = {}
-    for i, end in last.items():
-        if i in loaded or run.values[i].operation is not None:
-            ending[end] = ending.get(end, 0) + run.values[i].words
+    for i in counted:
+        ending[last[i]] = ending.get(last[i], 0) + run.values[i].words
     for i in needed:
-        if run.values[i].operation is not None:
+        if i in counted and i not in loaded:
             live += run.values[i].words
         peak = max(peak, live)
         live -= ending.get(i, 0)
@@ -207,11 +243,13 @@ class _Writer:
     ) -> None:
         self.run, self.shape, self.items = run, shape, items
         self.names = {value: f"v{i}" for i, value in enumerate(needed)}
-        self.part = _Part(threads=run.size // items)
-        self.operations: dict[tuple[str, ...], str] = {}
-        self.offsets: dict[tuple[int, ...], str] = {}
-        setup = self._locate([value.access for value in memory])
-        loads, steps = [], []
+        self.part = _Part()
+        self.structs: dict[str, str] = {}
+        self.offsets: dict[tuple[bool, tuple[int, ...]], str] = {}
+        setup = [*self._begin(), *self._locate(memory)]
+        loads: list[str] = []
+        steps: list[str] = []
+        last: list[str] = []
         for i in needed:
             value = run.values[i]
             if value.operation is None:
@@ -219,131 +257,231 @@ class _Writer:
             else:
                 steps.append(self._step(i, value))
             if i in outputs:
-                steps.append(self._store(i, value))
-        structs = [text.format(name=name) for (text, *_), name in self.operations.items()]
-        self.part.fields.append(_Field("uint32", "threads", 4, pack("<I", self.part.threads)))
+                (last if value.along_rows else steps).append(self._store(i, value))
+        if last:  # the row's other threads have read what a row has one of
+            last.insert(0, "__syncthreads();")
         # The largest come first, so that none needs to be padded.
         self.part.fields.sort(key=lambda each: -(each.size & -each.size))
-        members = [f"    {each.cpp} {each.name};" for each in self.part.fields]
+        members = [f"{each.cpp} {each.name};" for each in self.part.fields]
+        lines = [*setup, "wait_for_dependencies(args);", "launch_dependents();"]
+        lines += [*self._end(), *loads, *steps, *last]
         self.part.text = "\n".join(
             [
-                *structs,
+                *self.structs.values(),
                 "struct alignas(16) Part {",
-                *members,
+                *(f"    {each}" for each in members),
                 "};",
-                "template <class Args> __device__ inline void run(const Args& args, "
-                "const Part& part, uint32 block) {",
-                "    uint32 thread = block * blockDim.x + threadIdx.x;",
-                *setup,
-                "    wait_for_dependencies(args);",
-                "    launch_dependents();",
-                "    if (thread >= part.threads) return;",
-                *loads,
-                *steps,
+                "template <class Args>",
+                "__device__ inline void run(const Args& args, const Part& part, uint32 block) {",
+                *(f"    {each}" for each in lines),
                 "}",
             ]
         )
 
-    def _field(self, cpp: str, name: str, size: int, content: bytes, **more: object) -> str:
-        self.part.fields.append(_Field(cpp, name, size, content, **more))  # type: ignore[arg-type]
+    def _field(
+        self,
+        cpp: str,
+        name: str,
+        content: bytes,
+        copy: tuple[int, int] | None = None,
+        mask: int = 0,
+    ) -> str:
+        self.part.fields.append(_Field(cpp, name, len(content), content, copy, mask))
         return f"part.{name}"
 
-    def _locate(self, accesses: list[Access]) -> list[str]:
-        """Return the lines that compute the offsets, in elements, of the thread's first ones."""
+    # What a thread has, where it begins, and which threads have nothing.
+
+    def _begin(self) -> list[str]:
+        threads = self.part.threads = self.run.size // self.items
+        self._field("uint32", "threads", pack("<I", threads))
+        lines = ["uint32 thread = block * blockDim.x + threadIdx.x;"]
         if len(self.shape) < 2:
-            lines = [f"    int64 i0 = int64(thread) * {self.items};"]
-        else:
-            lines = ["    uint32 rest = thread, next;"]
-            for d, size in enumerate(self.shape[:-1]):
-                divider = _divider(size // self.items if d == 0 else size)
-                name = self._field("Divider", f"d{d}", 12, pack("<III", *divider))
-                lines.append(f"    next = divide(rest, {name});")
-                scale = f" * {self.items}" if d == 0 and self.items > 1 else ""
-                lines.append(f"    int64 i{d} = int64(rest - next * {name}.size){scale};")
-                lines.append("    rest = next;")
-            lines.append(f"    int64 i{len(self.shape) - 1} = rest;")
-        for access in accesses:
-            strides = strides_in(access.layout, self.shape)
-            if strides in self.offsets:
+            return [*lines, f"int64 i0 = int64(thread) * {self.items};"]
+        return [*lines, *self._indices("thread", 0)]
+
+    def _end(self) -> list[str]:
+        return ["if (thread >= part.threads) return;"]
+
+    def _indices(self, number: str, first: int) -> list[str]:
+        """Return the lines that compute the indices of a thread from dimension `first` on."""
+        lines = [f"uint32 rest = {number};"]
+        last = len(self.shape) - 1
+        for d in range(first, last):
+            items = self.items if d == 0 else 1
+            divider = self._field(
+                "Divider", f"d{d}", pack("<III", *_divider(self.shape[d] // items))
+            )
+            lines += [
+                f"uint32 next{d} = divide(rest, {divider});",
+                f"int64 i{d} = int64(rest - next{d} * {divider}.size)"
+                f"{f' * {items}' * (items > 1)};",
+                f"rest = next{d};",
+            ]
+        return [*lines, f"int64 i{last} = rest;"]
+
+    def _steps(self, value: Value) -> tuple[int, ...]:
+        """Return a value's strides along the dimensions."""
+        return strides_in(value.access.layout, self.shape)
+
+    def _locate(self, memory: list[Value]) -> list[str]:
+        """Return the lines that compute the offsets, in elements, of the thread's first ones."""
+        lines = []
+        for value in memory:
+            strides = self._steps(value)
+            if (value.along_rows, strides) in self.offsets:
                 continue
             number = len(self.offsets)
             terms = []
             for d, stride in enumerate(strides):
-                if d == 0 and stride == 1:
+                if d == 0 and stride == 1 and not value.along_rows:
                     terms.append("i0")
                 elif stride:
-                    name = self._field("int64", f"s{number}_{d}", 8, pack("<q", stride))
-                    terms.append(f"i{d} * {name}")
-            if not terms:
-                self.offsets[strides] = "0"
-                continue
-            self.offsets[strides] = f"o{number}"
-            lines.append(f"    int64 o{number} = {' + '.join(terms)};")
-            lines.append(f"    compute_now(o{number});")
+                    name = self._field("int64", f"s{number}_{d}", pack("<q", stride))
+                    terms.append(f"i{d + (len(self.shape) - len(strides))} * {name}")
+            self.offsets[value.along_rows, strides] = f"o{number}" if terms else "0"
+            if terms:
+                lines.append(f"int64 o{number} = {' + '.join(terms)};")
+                lines.append(f"compute_now(o{number});")
         return lines
 
-    def _address(self, i: int, access: Access, node: int) -> tuple[str, str]:
-        strides = strides_in(access.layout, self.shape)
-        mask = self.items * access.itemsize - 1 if strides and strides[0] == 1 else 0
+    def _is_vector(self, value: Value) -> bool:
+        return not value.along_rows and self._steps(value)[:1] == (1,)
+
+    def _address(self, i: int, value: Value) -> str:
+        """Return the arguments that tell where a value is: its memory, and an offset."""
+        access = value.access
+        assert access.address is not None
+        vector = min(self.items * access.itemsize, VECTOR_BYTES)
+        mask = vector - 1 if self._is_vector(value) else 0
         name = self._field(
-            "void*",
-            f"p{self.names[i][1:]}",
-            8,
-            pack("<Q", access.address),
-            copy=(node, access.word),
-            mask=mask,
+            *("void*", f"p{self.names[i][1:]}", pack("<Q", access.address)),
+            *((value.node, access.word), mask),
         )
-        return name, self.offsets[strides]
+        return f"{name}, {self.offsets[value.along_rows, self._steps(value)]}"
+
+    def _count(self, value: Value) -> int:
+        """Return how many elements of a value a thread has."""
+        return self.items
+
+    def _declared(self, i: int, value: Value) -> str:
+        return f"Items<{dtype(value.dtype).cpp}, {self._count(value)}> {self.names[i]} = "
 
     def _load(self, i: int, value: Value) -> str:
-        access, cpp = value.access, dtype(value.dtype).cpp
-        target = f"    Items<{cpp}, {self.items}> {self.names[i]} = "
+        access, cpp, count = value.access, dtype(value.dtype).cpp, self._count(value)
         if access.address is None:
             name = self._field(
-                cpp,
-                f"n{self.names[i][1:]}",
-                access.itemsize,
-                access.number,
-                copy=(value.node, access.word),
+                *(cpp, f"n{self.names[i][1:]}", access.number), (value.node, access.word)
             )
-            return f"{target}splat<{self.items}>({name});"
-        pointer, offset = self._address(i, access, value.node)
-        strides = strides_in(access.layout, self.shape)
-        how = "load_from" if strides and strides[0] == 1 else "load_one"
-        return f"{target}{how}<{cpp}, {self.items}>({pointer}, {offset});"
+            return f"{self._declared(i, value)}splat<{count}>({name});"
+        if self._is_vector(value):
+            return self._declared(i, value) + self._load_vector(cpp, self._address(i, value))
+        return f"{self._declared(i, value)}load_one<{cpp}, {count}>({self._address(i, value)});"
+
+    def _load_vector(self, cpp: str, address: str) -> str:
+        return f"load_from<{cpp}, {self.items}>({address});"
 
     def _store(self, i: int, value: Value) -> str:
-        pointer, offset = self._address(i, value.access, value.node)
-        return f"    store_to({pointer}, {offset}, {self.names[i]});"
+        return f"store_to({self._address(i, value)}, {self.names[i]});"
+
+    def _argument(self, used: int, value: Value, wanted: str) -> str:
+        """Return an operand of the operation that computes a value, as a type."""
+        text = self.names[used]
+        if self.run.values[used].dtype != wanted:
+            text = f"bits_as<{dtype(wanted).cpp}>({text})"
+        return text
 
     def _step(self, i: int, value: Value) -> str:
         assert value.operation is not None
         row = value.operation.row
-        arguments = []
-        for used, wanted in zip(value.inputs, row.inputs, strict=True):
-            text = self.names[used]
-            if self.run.values[used].dtype != wanted:
-                text = f"bits_as<{dtype(wanted).cpp}>({text})"
-            arguments.append(text)
-        target = f"    Items<{dtype(value.dtype).cpp}, {self.items}> {self.names[i]} = "
+        arguments = ", ".join(
+            self._argument(used, value, wanted)
+            for used, wanted in zip(value.inputs, row.inputs, strict=True)
+        )
         if row.op == "copy":
-            return f"{target}{arguments[0]};"
-        operation = self._operation(row)
-        return f"{target}operate<{operation}, {dtype(value.dtype).cpp}>({', '.join(arguments)});"
+            return f"{self._declared(i, value)}{arguments};"
+        output = dtype(value.dtype).cpp
+        return f"{self._declared(i, value)}operate<{self._operation(row)}, {output}>({arguments});"
 
     def _operation(self, row: Row) -> str:
         """Return the name of the struct that applies a row's expression."""
         types = [dtype(each) for each in row.inputs]
         parameters = ", ".join(f"{t.compute} {x}" for t, x in zip(types, "abc", strict=False))
-        text = (
-            "struct {name} {{\n"
-            f"    using T = {types[-1].cpp};\n"
-            f"    __device__ static auto apply({parameters}) {{{{ return {row.expression}; }}}}\n"
-            "}};"
-        )
         name = f"{row.op}_{row.dtype}"
-        self.operations.setdefault((text, name), name)
+        self.structs[name] = (
+            f"struct {name} {{\n"
+            f"    using T = {types[-1].cpp};\n"
+            f"    __device__ static auto apply({parameters}) {{ return {row.expression}; }}\n"
+            "};"
+        )
         return name
+
+
+class _RowsWriter(_Writer):
+    """The same of a run with reductions: a thread has a part of a row."""
+
+    def _begin(self) -> list[str]:
+        reduction = self.run.reduction
+        assert reduction is not None
+        self.part.rows, self.part.block = self.run.rows, reduction.block
+        self.units = -(-reduction.length // (self.items * reduction.block[0]))
+        rows = self._field("uint32", "rows", pack("<I", self.run.rows))
+        units = self._field("uint32", "units", pack("<I", reduction.length // self.items))
+        lines = [
+            "uint32 row = block * blockDim.y + threadIdx.y;",
+            f"bool inside = row < {rows};",
+            f"uint32 left = inside && threadIdx.x < {units} ? {units} - threadIdx.x : 0;",
+            "int64 i0 = 0;",
+        ]
+        return lines + (self._indices("inside ? row : 0", 1) if len(self.shape) > 1 else [])
+
+    def _end(self) -> list[str]:
+        return []
+
+    def _steps(self, value: Value) -> tuple[int, ...]:
+        shape = self.shape[1:] if value.along_rows else self.shape
+        return strides_in(value.access.layout, shape)
+
+    def _count(self, value: Value) -> int:
+        return 1 if value.along_rows else self.items * self.units
+
+    def _load_vector(self, cpp: str, address: str) -> str:
+        return f"load_row<{cpp}, {self.items}, {self.units}>({address}, left);"
+
+    def _store(self, i: int, value: Value) -> str:
+        if value.along_rows:
+            return f"if (threadIdx.x == 0 && inside) {super()._store(i, value)}"
+        if not self._is_vector(value):
+            raise ValueError("a value of a row's elements is stored at each")
+        address = self._address(i, value)
+        return f"store_row<{self.items}, {self.units}>({address}, left, {self.names[i]});"
+
+    def _argument(self, used: int, value: Value, wanted: str) -> str:
+        text = super()._argument(used, value, wanted)
+        reduced = value.operation is not None and value.operation.reduction is not None
+        if self.run.values[used].along_rows and not value.along_rows and not reduced:
+            text = f"along_row<{self._count(value)}>({text})"
+        return text
+
+    def _step(self, i: int, value: Value) -> str:
+        assert value.operation is not None
+        reduction, row = value.operation.reduction, value.operation.row
+        if reduction is None:
+            return super()._step(i, value)
+        element, result = dtype(row.dtype).cpp, dtype(row.output).cpp
+        name = f"{row.op}_{row.dtype}"
+        self.structs[name] = (
+            f"namespace {name}_of {{ using T = {element}; using R = {result}; "
+            f"using Op = {row.expression}; }}\nusing {name} = {name}_of::Op;"
+        )
+        divisor = self._field(
+            *("double", f"f{self.names[i][1:]}", pack("<d", reduction.divisor)),
+            (value.node, reduction.word),
+        )
+        argument = self._argument(value.inputs[0], value, row.dtype)
+        return (
+            f"{self._declared(i, value)}reduce_row<{name}, {result}, {self.items}, {self.units}>"
+            f"({argument}, left, {divisor});"
+        )
 
 
 def _divider(size: int) -> tuple[int, int, int]:
@@ -362,7 +500,9 @@ def _assemble(
     total = nbytes * len(parts) + (-(-4 * len(parts) // 16) * 16 if len(parts) > 1 else 0)
     if total > limit:
         return None
-    block = _block(max(part.threads for part in parts), max(run.size for run in runs))
+    x, y = parts[0].block or (_block(max(each.threads for each in parts), runs), 1)
+    if any((part.block or (x, y)) != (x, y) for part in parts):
+        return None
     params, copies, aligned = bytearray(total), [], []
     ends, end = [], 0
     for number, part in enumerate(parts):
@@ -374,13 +514,13 @@ def _assemble(
             if each.mask:
                 aligned.append((at, each.mask))
             at += each.size
-        end += -(-part.threads // block)
+        end += -(-part.rows // y) if part.block else -(-part.threads // x)
         ends.append(end)
     if end > MAX_NUMERATOR:
         return None
     if len(parts) > 1:
         pack_into(f"<{len(ends)}I", params, nbytes * len(parts), *ends)
-    text = _kernel(parts[0].text, len(parts))
+    text = _kernel(parts[0].text, len(parts), BLOCK if parts[0].block is None else x * y)
     name = _name(runs[0], text)
     return Fused(
         source=text.replace("KERNEL", name),
@@ -389,18 +529,18 @@ def _assemble(
         copies=tuple(copies),
         aligned=tuple(aligned),
         grid=(end, 1, 1),
-        block=(block, 1, 1),
+        block=(x, y, 1),
         nodes=tuple(node for run in runs for node in run.nodes),
         saved=sum(_saved(run, each) for run, each in zip(runs, stored, strict=True)),
     )
 
 
-def _block(threads: int, size: int) -> int:
-    most = SMALL_BLOCK if size <= SMALL else BLOCK
+def _block(threads: int, runs: Sequence[Run]) -> int:
+    most = SMALL_BLOCK if all(run.size <= SMALL for run in runs) else BLOCK
     return max(WARP, min(most, 1 << (threads - 1).bit_length()))
 
 
-def _kernel(text: str, count: int) -> str:
+def _kernel(text: str, count: int, threads: int) -> str:
     """Return the source; it has a namespace of its own, so that a module may have several."""
     if count > 1:
         ends = f"    uint32 ends[{count}];\n"
@@ -412,7 +552,7 @@ def _kernel(text: str, count: int) -> str:
     else:
         ends, part = "", "    run(args, args.parts[0], blockIdx.x);\n"
     return (
-        '#include "fusion.cuh"\n'
+        f'#include "{"fusion_rows.cuh" if "reduce_row<" in text else "fusion.cuh"}"\n'
         "namespace cyrt::KERNEL {\n"
         f"{text}\n"
         "struct alignas(16) Args {\n"
@@ -421,7 +561,7 @@ def _kernel(text: str, count: int) -> str:
         "};\n"
         f"__device__ inline void launch(const Args& args) {{\n{part}}}\n"
         "}\n"
-        f'extern "C" __global__ void __launch_bounds__({BLOCK}) KERNEL(\n'
+        f'extern "C" __global__ void __launch_bounds__({threads}) KERNEL(\n'
         "    const __grid_constant__ cyrt::KERNEL::Args args) {\n"
         "    cyrt::KERNEL::launch(args);\n"
         "}\n"

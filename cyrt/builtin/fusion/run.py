@@ -1,34 +1,37 @@
 """A run: operations that one thread can compute, element by element, with values in registers.
 
 INVARIANTS
-- All operations of a run have one index space: element i of each is computed by one thread.
+- All operations of a run have one index space: element i of each is computed by one thread. With
+  reductions it is rows of elements: a reduction's result, and what follows from such results alone,
+  is a value for each row.
 - Two accesses of a run to overlapping memory, one of them a write, are of equal places: the same
   elements in the same order.
+- All reductions of a run divide rows between threads alike.
 - An operation that a run refuses leaves it as it was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+import math
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from cyrt.builtin.fusion.description import Access, Layout, Operation, rescaled
+from cyrt.builtin.fusion.description import Access, Layout, Operation, Reduction, rescaled
 from cyrt.dtypes import dtype
 
 #: The most operations of a run.
 MAX_OPERATIONS = 256
 #: The most dimensions of its index space, those that divide it by operands' layouts.
 MAX_DIMENSIONS = 8
-#: The most words of 4 bytes that the values of one element take at a time.
-MAX_WORDS = 96
 
 Place = tuple[int | None, int, Layout]
+Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What an operation reads or computes, for every element of the space.
+    """What an operation reads or computes, for every element of the space, or every row.
 
     Attributes
     ----------
@@ -38,6 +41,8 @@ class Value:
         The node that computes it, or first reads it.
     access : Access
         Where that node reads or writes it.
+    along_rows : bool
+        Whether it is one for each row.
     operation : Operation or None
         The operation that computes it; None: it is read from memory or the parameters.
     inputs : tuple of int
@@ -47,6 +52,7 @@ class Value:
     dtype: str
     node: int
     access: Access
+    along_rows: bool
     operation: Operation | None = None
     inputs: tuple[int, ...] = ()
 
@@ -62,19 +68,22 @@ class Run:
     ----------
     size : int
         The number of elements of the index space; 0 while the run is empty.
+    reduction : Reduction or None
+        How it divides rows; None: it has no reduction.
     values : list of Value
         In the order in which they appear.
     """
 
     def __init__(self) -> None:
         self.size = 0
+        self.reduction: Reduction | None = None
         self.values: list[Value] = []
         self._nodes: list[tuple[int, Operation]] = []
         self._cuts: frozenset[int] = frozenset()
         self._held: dict[Place, int] = {}  # the value that is at a place now
         self._written: dict[Place, int] = {}  # the value that the run wrote there last
-        self._reads: dict[Place, tuple[int, int]] = {}
-        self._writes: dict[Place, tuple[int, int]] = {}
+        self._reads: dict[Place, Span] = {}
+        self._writes: dict[Place, Span] = {}
 
     @property
     def nodes(self) -> list[int]:
@@ -91,6 +100,11 @@ class Run:
         """The nodes that write a place last: only their results can be seen afterwards."""
         return {self.values[value].node for value in self._written.values()}
 
+    @property
+    def rows(self) -> int:
+        """The number of rows; 0 without reductions."""
+        return self.size // self.reduction.length if self.reduction is not None else 0
+
     def add(self, node: int, operation: Operation) -> bool:
         """Add the next operation; return False, and change nothing, if one kernel cannot do it with
         the others.
@@ -101,21 +115,49 @@ class Run:
             The caller's number of the node.
         operation : Operation
         """
-        if self.size and operation.size != self.size:
+        along_rows = bool(self.rows) and operation.size == self.rows
+        if along_rows and operation.reduction is not None:
+            return False
+        if self.size and operation.size != self.size and not along_rows:
             other = rescaled(operation, self.size)
             if other is None:
                 return self._resize(operation.size) and self.add(node, operation)
             operation = other
-        if len(self._nodes) >= MAX_OPERATIONS:
+        if len(self._nodes) >= MAX_OPERATIONS or not self._agrees(operation.reduction):
             return False
-        cuts = self._cuts.union(*(_cuts(access.layout) for access in operation.operands))
-        if len(cuts) > MAX_DIMENSIONS or not _divide(cuts):
+        before = self.reduction
+        self.reduction = self.reduction or operation.reduction
+        cuts = self._cuts | self._cuts_of(operation, along_rows)
+        if len(cuts) > MAX_DIMENSIONS or not _divide(cuts) or not self._is_apart(operation):
+            self.reduction = before
             return False
-        if not self._is_apart(operation):
-            return False
-        self.size, self._cuts = operation.size, cuts
-        self._append(node, operation)
+        self.size, self._cuts = operation.size if not along_rows else self.size, cuts
+        self._append(node, operation, along_rows)
         return True
+
+    def _agrees(self, reduction: Reduction | None) -> bool:
+        """Return whether a reduction divides rows as others do."""
+        if reduction is None:
+            return True
+        if reduction.length < 2:
+            return False
+        own = self.reduction
+        return own is None or (own.length, own.block, own.items) == (
+            *(reduction.length, reduction.block, reduction.items),
+        )
+
+    def _cuts_of(self, operation: Operation, along_rows: bool) -> frozenset[int]:
+        """Return how an operation's operands divide the space, or only the rows."""
+        found: set[int] = set()
+        for k, access in enumerate(operation.operands):
+            each = cuts_of(access.layout)
+            if along_rows or (operation.reduction is not None and k == 0):
+                assert self.reduction is not None
+                each = {self.reduction.length * size for size in each}
+            found.update(each)
+        if self.reduction is not None:
+            found.add(self.reduction.length)
+        return frozenset(found)
 
     def _resize(self, size: int) -> bool:
         """Count the elements otherwise, if the run has only copies."""
@@ -127,35 +169,39 @@ class Run:
         self.__dict__ = run.__dict__
         return True
 
+    def _place(self, access: Access) -> Place:
+        """Return an access's place; what is equal along rows has that of a value for each row."""
+        address, itemsize, layout = access.place
+        if self.reduction is not None and layout[:1] == ((self.reduction.length, 0),):
+            layout = layout[1:]
+        return address, itemsize, layout
+
     def _is_apart(self, operation: Operation) -> bool:
         """Return whether overlapping accesses, one of them a write, are of equal places."""
-        output, *inputs = operation.operands
-        place, span = output.place, output.span()
-        others = [self._reads, self._writes, {each.place: each.span() for each in inputs}]
-        if any(
-            _overlap(span, found) and place != p for each in others for p, found in each.items()
-        ):
-            return False
-        return not any(
-            _overlap(each.span(), found) and each.place != p
-            for each in inputs
-            for p, found in self._writes.items()
-        )
+        output, *inputs = ((self._place(each), each.span()) for each in operation.operands)
+        return all(
+            _apart(output, others) for others in (self._reads.items(), self._writes.items(), inputs)
+        ) and all(_apart(each, self._writes.items()) for each in inputs)
 
-    def _append(self, node: int, operation: Operation) -> None:
+    def _append(self, node: int, operation: Operation, along_rows: bool) -> None:
         output, *inputs = operation.operands
         numbers = []
         for access in inputs:
             if access.address is None:
-                numbers.append(self._new(Value(access.dtype, node, access)))
+                numbers.append(self._new(Value(access.dtype, node, access, along_rows)))
                 continue
-            self._reads.setdefault(access.place, access.span())
-            if access.place not in self._held:
-                self._held[access.place] = self._new(Value(access.dtype, node, access))
-            numbers.append(self._held[access.place])
-        value = self._new(Value(output.dtype, node, output, operation, tuple(numbers)))
-        self._writes.setdefault(output.place, output.span())
-        self._held[output.place] = self._written[output.place] = value
+            place = self._place(access)
+            self._reads.setdefault(place, access.span())
+            if place not in self._held:
+                read = replace(access, layout=place[2])
+                equal = along_rows or read != access
+                self._held[place] = self._new(Value(access.dtype, node, read, equal))
+            numbers.append(self._held[place])
+        along_rows = along_rows or operation.reduction is not None
+        value = self._new(Value(output.dtype, node, output, along_rows, operation, tuple(numbers)))
+        place = self._place(output)
+        self._writes.setdefault(place, output.span())
+        self._held[place] = self._written[place] = value
         self._nodes.append((node, operation))
 
     def _new(self, value: Value) -> int:
@@ -175,10 +221,11 @@ class Run:
         return sorted(i for i in self._written.values() if self.values[i].node in stored)
 
 
-def shape_of(layouts: Collection[Layout], size: int) -> tuple[int, ...]:
-    """Return the dimensions, innermost first, that divide the space as all of the layouts do."""
-    cuts = sorted({size}.union(*map(_cuts, layouts)))
-    return tuple(after // before for before, after in pairwise([1, *cuts]) if after > before)
+def shape_of(cuts: Iterable[int]) -> tuple[int, ...]:
+    """Return the dimensions, innermost first, that end after so many elements each."""
+    return tuple(
+        after // before for before, after in pairwise([1, *sorted(cuts)]) if after > before
+    )
 
 
 def strides_in(layout: Layout, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -194,18 +241,15 @@ def strides_in(layout: Layout, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _cuts(layout: Layout) -> frozenset[int]:
+def cuts_of(layout: Layout) -> set[int]:
     """Return how many elements its dimensions have, each with those inside it."""
-    found, size = [], 1
-    for each, _ in layout:
-        size *= each
-        found.append(size)
-    return frozenset(found)
+    return {math.prod(size for size, _ in layout[: d + 1]) for d in range(len(layout))}
 
 
 def _divide(cuts: frozenset[int]) -> bool:
     return all(after % before == 0 for before, after in pairwise(sorted(cuts)))
 
 
-def _overlap(a: tuple[int, int], b: tuple[int, int]) -> bool:
-    return a[0] < b[1] and b[0] < a[1]
+def _apart(access: tuple[Place, Span], others: Iterable[tuple[Place, Span]]) -> bool:
+    place, (begin, end) = access
+    return all(begin >= last or first >= end or place == each for each, (first, last) in others)
