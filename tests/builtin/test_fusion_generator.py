@@ -552,6 +552,21 @@ def test_reductions_of_rows(rng):
     check(extremes, integers, truths, count, loss)
 
 
+@pytest.mark.parametrize("columns", [7, 32])
+def test_order_of_many_elements_of_a_thread(columns, rng):
+    """In so many rows two threads share one; nothing between the operations is seen."""
+    x = cyrt.asarray(rng.normal(size=(70_000, columns)), dtype="float32")
+
+    def run():
+        square = x * x
+        return square, cyrt.sum(square, axis=1)
+
+    recorded = Recorded(run)
+    assert recorded.operations[1].reduction.block[0] == 2
+    launch([fusion.generate([recorded.run], [[1]])])
+    assert bits(recorded.arrays[1]) == bits(run()[1])
+
+
 def test_values_of_rows_in_place(rng):
     """Other threads of a row have read what its first thread writes."""
     host, x = values("float32", 6, rng), array(rng, 6, 1024)
@@ -570,7 +585,9 @@ def test_values_of_rows_in_place(rng):
     # The reduction comes first: it tells what a row is.
     for node in (2, 0, 1):
         assert fused_run.add(node, operations[node])
-    launch([fusion.generate([fused_run], [fused_run.outputs])])
+    fused = fusion.generate([fused_run], [fused_run.outputs])
+    assert fused.source.count("__syncthreads();\n    if (threadIdx.x == 0") == 1
+    launch([fused])
     for found, wanted in zip((*arrays[0], target), (*run(other), other), strict=True):
         assert bits(found) == bits(wanted)
 

@@ -97,15 +97,13 @@ class Reduction:
     items : int
         The elements that a thread loads at once.
     divisor : float
-        What a sum is divided by; it is in the parameters, at `word`.
-    word : int
+        What a sum is divided by.
     """
 
     length: int
     block: tuple[int, int]
     items: int
     divisor: float
-    word: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +285,7 @@ def _reduce_rows(row: Row, params: bytes, block: Size) -> Operation:
             Access(target, row.output, merged(results), 8),
             Access(source, row.dtype, merged(kept), 0),
         ),
-        Reduction(length, block[:2], items, unpack_from("<d", params, _DIVISOR)[0], _DIVISOR),
+        Reduction(length, block[:2], items, unpack_from("<d", params, _DIVISOR)[0]),
     )
 
 

@@ -23,9 +23,9 @@ from cyrt.dtypes import dtype
 
 #: Bytes of a vector that a thread loads.
 VECTOR_BYTES = 16
-#: Elements up to which a thread has one: all of them have a thread to themselves, and the fewer
-#: instructions a thread executes the sooner it ends.
-SMALL = 1 << 14
+#: Elements up to which a thread has one: all threads run at once, on all multiprocessors, and the
+#: fewer instructions a thread executes the sooner it ends.
+SMALL = 1 << 17
 #: Words of 4 bytes that the values of a thread take at most, else it has fewer elements.
 MAX_WORDS = 128
 #: The most vectors of a row that a thread has.
@@ -473,10 +473,8 @@ class _RowsWriter(_Writer):
             f"namespace {name}_of {{ using T = {element}; using R = {result}; "
             f"using Op = {row.expression}; }}\nusing {name} = {name}_of::Op;"
         )
-        divisor = self._field(
-            *("double", f"f{self.names[i][1:]}", pack("<d", reduction.divisor)),
-            (value.node, reduction.word),
-        )
+        # It follows from the shape, as sizes do.
+        divisor = self._field("double", f"f{self.names[i][1:]}", pack("<d", reduction.divisor))
         argument = self._argument(value.inputs[0], value, row.dtype)
         return (
             f"{self._declared(i, value)}reduce_row<{name}, {result}, {self.items}, {self.units}>"
