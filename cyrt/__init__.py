@@ -6,7 +6,10 @@ Importing makes no driver call; the driver is opened at first use (see ``CYRT_DE
 from __future__ import annotations
 
 import atexit as _atexit
+from importlib import import_module as _import_module
 from math import e, inf, nan, pi
+from sys import modules as _modules
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from cyrt import gil as _gil  # noqa: F401
 
@@ -103,6 +106,7 @@ from cyrt.ops.shapes import (
 from cyrt.ops.sort import argsort, sort, top_k
 from cyrt.ops.ternary import clip, where
 from cyrt.ops.views import diagonal
+from cyrt.other_names import refuse as _refuse
 from cyrt.profiling import profile
 from cyrt.runtime.device import Device, is_available
 from cyrt.runtime.event import Event
@@ -523,7 +527,15 @@ __all__ = [
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__", "kernels", "numpy"]
+    return [*__all__, "__version__", "cupy_compat", "kernels", "numpy"]
+
+
+if not _TYPE_CHECKING:  # a type checker would take any name for one of the module
+
+    def __getattr__(name):
+        if name == "cupy_compat":  # imported when it is first used
+            return _import_module("cyrt.cupy_compat")
+        return _refuse(_modules["cyrt"], name, (nn, random, _modules["cyrt.numpy"]))
 
 
 _atexit.register(_leave)

@@ -7,6 +7,7 @@ methods such as ``add.reduce``. A function that takes what its method takes is t
 
 from __future__ import annotations
 
+from cyrt.ndarray import Array
 from cyrt.numpy import ufunc_methods
 from cyrt.numpy.aliases import argpartition, partition
 from cyrt.numpy.assignment import put
@@ -30,7 +31,14 @@ from cyrt.ops.shapes import ravel, squeeze, swapaxes
 from cyrt.ops.sort import argsort, sort
 from cyrt.ops.ternary import clip
 from cyrt.ops.views import diagonal, view_as
+from cyrt.other_names import ARRAY, Missing
 
+
+def _dir(self: Array, /) -> list[str]:
+    return [each for each in object.__dir__(self) if each not in ARRAY]
+
+
+_dir.__name__ = "__dir__"
 bind(
     Flags=Flags,
     Flat=Flat,
@@ -88,5 +96,7 @@ attach(
     take,
     to_device,
     reduce.var,
+    *map(Missing, ARRAY),
+    _dir,
 )
 ufunc_methods.attach()

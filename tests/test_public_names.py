@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
+import re
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -13,6 +15,7 @@ import pytest
 
 import cyrt
 import cyrt.cupy_compat
+from cyrt import other_names
 from cyrt.dtypes import DTYPES
 from cyrt.ops import functions
 
@@ -85,7 +88,7 @@ def test_names_of_numpy_s_that_are_no_functions_of_arrays_have_a_module_of_their
 
 @pytest.mark.parametrize("module", PACKAGES, ids=lambda module: module.__name__)
 def test_dir_lists_public_names_only(module):
-    more = ["__version__", "kernels", "numpy"] if module is cyrt else []
+    more = ["__version__", "cupy_compat", "kernels", "numpy"] if module is cyrt else []
     assert sorted(dir(module)) == sorted([*module.__all__, *more])
 
 
@@ -122,3 +125,56 @@ def test_lists_of_public_names_have_those_of_their_files():
         assert not names - everything
     for package in (cyrt.nn, cyrt.random, cyrt.cupy_compat):
         assert not names_of_files(package) - set(package.__all__)
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("softmax", "cyrt.nn.softmax"),
+        ("floating", "cyrt.numpy.floating"),
+        ("cat", "cyrt.concat(arrays, axis=0)"),
+        ("linalg", "numpy.linalg on x.numpy(), as cyrt has no linalg yet"),
+    ],
+)
+def test_a_name_that_cyrt_has_elsewhere(name, instead):
+    with pytest.raises(AttributeError) as caught:
+        getattr(cyrt, name)
+    assert f"module 'cyrt' has no attribute '{name}'; instead: {instead}" in str(caught.value)
+    assert not hasattr(cyrt, name)
+
+
+def test_a_name_that_nobody_has():
+    with pytest.raises(AttributeError, match="^module 'cyrt' has no attribute 'zerso'$"):
+        _ = cyrt.zerso
+
+
+@pytest.mark.parametrize("name", other_names.ARRAY)
+def test_an_attribute_of_other_libraries_arrays(name):
+    x = cyrt.zeros(3)
+    with pytest.raises(AttributeError) as caught:
+        getattr(x, name)
+    assert str(caught.value).endswith(f"no attribute '{name}'; instead: {other_names.ARRAY[name]}")
+    assert not hasattr(x, name)
+    assert not hasattr(cyrt.Array, name)
+    assert name not in dir(x)
+    assert "sum" in dir(x)
+
+
+def test_what_is_named_instead_exists():
+    for text in (*other_names.MODULE.values(), *other_names.ARRAY.values()):
+        for name in re.findall(r"\bcyrt((?:\.\w+)+)", text):
+            functools.reduce(getattr, name.split(".")[1:], cyrt)
+        for name in re.findall(r"\bx\.(\w+)", text):
+            assert hasattr(cyrt.Array, name)
+
+
+def test_cupy_compat_is_imported_when_it_is_used(python):
+    done = python(
+        """
+        import sys
+        import cyrt
+        assert "cyrt.cupy_compat" not in sys.modules
+        print(cyrt.cupy_compat.RawKernel.__name__)
+        """
+    )
+    assert done.stdout == "RawKernel\n", done.stderr

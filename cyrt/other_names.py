@@ -1,0 +1,96 @@
+"""Names of other libraries: what cyrt has instead is told by the errors of attributes."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+_EXPAND = "cyrt.expand_dims(x, axis)"
+_NO_GRADIENTS = "gradients are functions of cyrt.nn, named NAME_vjp"
+_PERMUTE = "cyrt.permute_dims(x, axes)"
+
+MODULE = {
+    "ElementwiseKernel": "cyrt.cupy_compat.ElementwiseKernel",
+    "RawKernel": "cyrt.Kernel, or cyrt.cupy_compat.RawKernel",
+    "RawModule": "cyrt.Module, or cyrt.cupy_compat.RawModule",
+    "ReductionKernel": "cyrt.cupy_compat.ReductionKernel",
+    "Tensor": "cyrt.Array",
+    "cat": "cyrt.concat(arrays, axis=0)",
+    "cuda": "cyrt.Device, cyrt.Stream, cyrt.Event, cyrt.synchronize()",
+    "device": "cyrt.Device",
+    "eval": "nothing, as operations are recorded at once; cyrt.synchronize() waits",
+    "fft": "numpy.fft on x.numpy(), as cyrt has no fft yet",
+    "from_numpy": "cyrt.asarray(host)",
+    "fuse": "cyrt.cupy_compat.fuse",
+    "get_default_memory_pool": "cyrt.memory_stats(), cyrt.trim_memory()",
+    "grad": _NO_GRADIENTS,
+    "linalg": "numpy.linalg on x.numpy(), as cyrt has no linalg yet; cyrt.matmul, cyrt.einsum and "
+    "other products exist",
+    "manual_seed": "cyrt.random.seed(0)",
+    "no_grad": _NO_GRADIENTS,
+    "permute": _PERMUTE,
+    "rand": "cyrt.random.uniform(shape=(3, 4))",
+    "randn": "cyrt.random.normal(shape=(3, 4))",
+    "tensor": "cyrt.asarray(values)",
+    "unsqueeze": _EXPAND,
+}
+ARRAY = {
+    "add_": "x += y",
+    "at": "x[i] = value, cyrt.add.at(x, i, value)",
+    "backward": _NO_GRADIENTS,
+    "block_until_ready": "cyrt.synchronize()",
+    "clone": "x.copy()",
+    "contiguous": "cyrt.ascontiguousarray(x)",
+    "copy_": "x[...] = y",
+    "copy_to_host": "x.numpy()",
+    "cpu": "x.numpy()",
+    "cuda": "x.to_device(device)",
+    "data": "x.ptr, the address",
+    "detach": "x itself, as arrays record no gradients",
+    "dim": "x.ndim",
+    "div_": "x /= y",
+    "double": "x.astype('float64')",
+    "exp": "cyrt.exp(x)",
+    "expand": "cyrt.broadcast_to(x, shape)",
+    "fill_": "x.fill(value)",
+    "float": "x.astype('float32')",
+    "grad": _NO_GRADIENTS,
+    "half": "x.astype('float16')",
+    "log": "cyrt.log(x)",
+    "long": "x.astype('int64')",
+    "matmul": "x @ y",
+    "mul_": "x *= y",
+    "numel": "x.size",
+    "permute": _PERMUTE,
+    "requires_grad": _NO_GRADIENTS,
+    "softmax": "cyrt.nn.softmax(x)",
+    "sqrt": "cyrt.sqrt(x)",
+    "sub_": "x -= y",
+    "to": "x.astype(dtype), x.to_device(device)",
+    "tofile": "x.numpy().tofile(file)",
+    "unsqueeze": _EXPAND,
+    "zero_": "x.fill(0)",
+}
+
+
+class Missing:
+    """An attribute that an array does not have; looking it up tells what to write."""
+
+    def __init__(self, name: str):
+        self.__name__ = name
+
+    def __get__(self, array: Any, kind: Any = None) -> NoReturn:
+        name = self.__name__
+        raise AttributeError(
+            f"an Array has no attribute {name!r}; instead: {ARRAY[name]}", name=name, obj=array
+        )
+
+
+def refuse(module: Any, name: str, places: tuple[Any, ...]) -> NoReturn:
+    """Raise the error of a name that a module does not have: it tells which of `places`, other
+    modules, has it, or what to write."""
+    found = [f"{each.__name__}.{name}" for each in places if hasattr(each, name)]
+    hint = found[0] if found else MODULE.get(name)
+    text = "" if hint is None or name.startswith("_") else f"; instead: {hint}"
+    raise AttributeError(
+        f"module {module.__name__!r} has no attribute {name!r}{text}", name=name, obj=module
+    )
