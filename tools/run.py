@@ -238,10 +238,30 @@ def build() -> None:
     ]
     for path in removed:
         path.unlink()
+    for info in folder.glob("cyrt-*.dist-info"):
+        write_entry_points(info)
     done = (
         f"{copied} copied to {folder}, {len(removed)} removed" if copied or removed else "unchanged"
     )
     print(f"installed files: {done}", flush=True)
+
+
+def write_entry_points(info: Path) -> None:
+    """Write the entry points of pyproject.toml to an installed package's metadata, as the wheel's
+    installation does."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    text = "".join(
+        f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in entries.items()) + "\n"
+        for group, entries in project["entry-points"].items()
+    )
+    path = info / "entry_points.txt"
+    if path.exists() and path.read_text() == text:
+        return
+    listed = path.exists()
+    path.write_text(text)
+    if not listed:
+        with (info / "RECORD").open("a") as record:  # pip removes what is in the list
+            record.write(f"{info.name}/{path.name},,\n")
 
 
 def demo() -> None:

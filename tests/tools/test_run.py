@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import sys
 from pathlib import Path
@@ -76,3 +77,16 @@ def test_a_python_that_does_not_start_is_none(tool, monkeypatch, tmp_path):
     works.unlink()
     assert broken.exists()
     assert tool.another_python() is None
+
+
+def test_the_build_writes_entry_points_to_installed_metadata(tool, tmp_path):
+    info = tmp_path / "cyrt-0.1.0.dist-info"
+    info.mkdir()
+    (info / "RECORD").write_text("cyrt/__init__.py,,\n")
+    for _ in range(2):
+        tool.write_entry_points(info)
+        assert "[pytest11]\ncyrt = pytest_cyrt\n" in (info / "entry_points.txt").read_text()
+        record = (info / "RECORD").read_text().splitlines()
+        assert record == ["cyrt/__init__.py,,", "cyrt-0.1.0.dist-info/entry_points.txt,,"]
+    (found,) = importlib.metadata.Distribution.at(info).entry_points.select(group="pytest11")
+    assert (found.name, found.value) == ("cyrt", "pytest_cyrt")
