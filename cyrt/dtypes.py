@@ -127,6 +127,8 @@ DEFAULTS = {
     "f": _BY_NAME["float32"],
     "c": _BY_NAME["complex64"],
 }
+# Python's names of types that are float64 and complex128 to NumPy.
+_AMBIGUOUS = {"float": ("float32", "float64"), "complex": ("complex64", "complex128")}
 _PYTHON = {bool: DEFAULTS["b"], int: DEFAULTS["i"], float: DEFAULTS["f"], complex: DEFAULTS["c"]}
 
 
@@ -137,7 +139,8 @@ def dtype(name: Any) -> DType:
     ----------
     name : DType, str, numpy.dtype or type
         A name, NumPy's dtype or scalar type, or ``bool``, ``int``, ``float``, ``complex`` for the
-        defaults: bool, int64, float32, complex64.
+        defaults: bool, int64, float32, complex64. The texts ``"float"`` and ``"complex"`` are
+        refused: they are float64 and complex128 to NumPy.
 
     Raises
     ------
@@ -146,13 +149,25 @@ def dtype(name: Any) -> DType:
     """
     if isinstance(name, DType):
         return name
-    found = _BY_NAME.get(name) if isinstance(name, str) else None
+    found = None
+    if isinstance(name, str):
+        if name in _AMBIGUOUS:
+            short, long = _AMBIGUOUS[name]
+            raise TypeError(
+                f"{name!r} is ambiguous: Python's {name} is the default type, {short}, and the "
+                f"text is {long} to NumPy; write {short!r} or {long!r}"
+            )
+        found = _BY_NAME.get(name)
     if found is None and isinstance(name, type):
         found = _PYTHON.get(name)
     if found is None and name is not None:
         found = _BY_NAME.get(_numpy_name(name) or "")
     if found is None:
-        hint = ". A shape is one argument, such as (3, 4)" if isinstance(name, int) else ""
+        hint = ""
+        if isinstance(name, bool):
+            hint = ". A flag goes by name, such as keepdims=True"
+        elif isinstance(name, int):
+            hint = ". A shape is one argument, such as (3, 4)"
         raise TypeError(
             f"{name!r} is not an element type; the types are {', '.join(_BY_NAME)}{hint}"
         )

@@ -475,6 +475,8 @@ def test_types_asked_for(given, dtype, wanted):
         ([float("nan")], "int32", ValueError, "NaN to integer"),
         ([1j], "float32", TypeError, "complex"),
         ([1], "float8", TypeError, "'float8' is not an element type"),
+        ([1], "float", TypeError, "'float' is ambiguous.*write 'float32' or 'float64'"),
+        ([1], "complex", TypeError, "'complex' is ambiguous.*'complex64' or 'complex128'"),
     ],
 )
 def test_asarray_refuses(given, dtype, error, text):
@@ -579,3 +581,20 @@ def test_the_base_of_a_view():
     with pytest.raises(AttributeError):
         x.base = x
     assert "memory" in inspect.getdoc(cyrt.Array.base)
+
+
+def test_the_types_of_python():
+    x = cyrt.asarray(np.array([0.1]))
+    for kind, name in ((bool, "bool"), (int, "int64"), (float, "float32"), (complex, "complex64")):
+        assert x.astype(kind).dtype == name
+        assert cyrt.zeros(1, dtype=kind).dtype == kind
+    assert x.dtype != float
+    assert x.astype("int").dtype == "int64"
+    assert x.astype(np.dtype("float")).dtype == "float64"
+
+
+def test_an_array_of_freed_memory_is_shown():
+    buffer = cyrt.Buffer(400)
+    x = cyrt.asarray(buffer, dtype="float32")
+    buffer.free()
+    assert repr(x) == "<cyrt.Array of freed memory, shape=(100,), dtype=float32>"

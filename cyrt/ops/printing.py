@@ -19,7 +19,12 @@ def text_of(x: Array) -> str:
 
 
 def repr_of(x: Array) -> str:
-    """Format as source code: values, type, and the shape if the values do not show it."""
+    """Format as source code: values, type, and the shape if the values do not show it. An array
+    without memory, which a debugger may show, has no values."""
+    try:
+        _ = x.device
+    except (RuntimeError, ValueError):  # it was freed, or belongs to a context that was reset
+        return f"<cyrt.Array of freed memory, shape={x.shape}, dtype={x.dtype}>"
     text = _text(x, ", ", "Array(", ")")
     shows_shape = (x.size and text != "..." and x.size <= _option("threshold")) or x.shape == (0,)
     rest = f"dtype={x.dtype})" if shows_shape else f"shape={x.shape}, dtype={x.dtype})"
