@@ -184,10 +184,14 @@ def setdiff1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Array:
 
 
 def setxor1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Array:
-    """The unique elements that only one of two arrays has, ascending; it waits for their number."""
+    """The unique elements that only one of two arrays has, ascending; it waits for their number.
+
+    NaN of one array is another element than NaN of the other, as in NumPy.
+    """
     check_flags("setxor1d", assume_unique=assume_unique)
     ar1, ar2 = _flat_pair(ar1, ar2, "setxor1d")
-    found: Array = unique(
-        concat([ar1[isin(ar1, ar2, invert=True)], ar2[isin(ar2, ar1, invert=True)]])
-    )
+    if not assume_unique:
+        ar1, ar2 = unique(ar1), unique(ar2)
+    alone = concat([ar1[isin(ar1, ar2, invert=True)], ar2[isin(ar2, ar1, invert=True)]])
+    found: Array = unique(alone, equal_nan=False)
     return found

@@ -342,6 +342,16 @@ def test_parts_of_one_dimension_are_elements():
     assert (places.tolist(), inverse.tolist(), counts.tolist()) == ([1, 0], [1, 0, 1], [1, 2])
 
 
+def test_nan_of_two_arrays_differ():
+    """As in NumPy: only of one array are they one element."""
+    a, b = np.array([1, np.nan, np.nan]), np.array([np.nan, 3, 1])
+    for pair in ((a, b), (b, a), (a, b[1:])):
+        for unique in (False, True):
+            wanted = np.setxor1d(*pair, unique)
+            found = cyrt.setxor1d(*map(cyrt.asarray, pair), unique).numpy()
+            np.testing.assert_array_equal(found, wanted)
+
+
 def test_one_nan_of_complex_ones():
     host = np.array(
         [2, complex(0, np.nan), complex(np.nan, -1), 2, complex(-1, np.nan)], np.complex64
