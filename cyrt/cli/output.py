@@ -132,9 +132,10 @@ def console() -> Console:
     """A console that folds lines in a narrow terminal only, and prints brackets as they are."""
     from rich.console import Console
 
-    return Console(
-        highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else 1000
-    )
+    # rich takes a terminal that calls itself "dumb" for one of 80 columns.
+    size = shutil.get_terminal_size()
+    width = size.columns if sys.stdout.isatty() else 1000
+    return Console(highlight=False, markup=False, emoji=False, width=width, height=size.lines)
 
 
 def print_rows(titled: Iterable[tuple[str, str]]) -> None:
