@@ -48,6 +48,18 @@ __device__ inline Items<R, N> operate(const Items<A, N>&... in) {
     return apply_to<Op, R>(fenced(in)...);
 }
 
+// The same bits, after an instruction of which the assembler does not know that it does nothing: `zero`
+// is 0. It would make a change of sign part of the next instruction, which may keep the payload of a
+// NaN; a change of sign by itself does not.
+template <class T, int N> __device__ inline Items<T, N> settled(Items<T, N> items, uint32 zero) {
+    uint32 words[sizeof(items) / 4];
+    memcpy(words, &items, sizeof(items));
+#pragma unroll
+    for (uint32& word : words) word ^= zero;
+    memcpy(&items, words, sizeof(items));
+    return items;
+}
+
 // The same bits as another type of the same size.
 template <class R, class A, int N> __device__ inline Items<R, N> bits_as(const Items<A, N>& in) {
     static_assert(sizeof(R) == sizeof(A), "");

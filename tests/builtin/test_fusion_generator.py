@@ -705,6 +705,19 @@ def test_assembler_contracts_nothing():
     assert count_instructions(code, fused.name) == {"FADD": 1, "FMUL": 1}
 
 
+@pytest.mark.parametrize("op", ["negative", "abs"])
+def test_assembler_changes_signs_by_an_instruction(op):
+    """As in the plain kernel, of which a NaN comes without its payload; what follows keeps it."""
+    pool = Pool(1 << 16)
+    x, y, changed, most = (pool.access("float32", 512) for _ in range(4))
+    run = fusion.Run()
+    run.add(0, Operation(catalogue.row(op, "float32"), 512, (changed, x)))
+    run.add(1, Operation(catalogue.row("maximum", "float32"), 512, (most, changed, y)))
+    fused = fusion.generate([run], [[1]])
+    code = jit.compiler.compile(fused.source, arch="sm_90", options=compiling.options("sm_90")).code
+    assert count_instructions(code, fused.name) == {"FADD": 1}
+
+
 def count_instructions(cubin, name):
     """The instructions of float32 in a kernel for compute capability 9.0."""
     sections = struct.unpack_from("<Q", cubin, 40)[0]

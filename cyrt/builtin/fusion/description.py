@@ -30,8 +30,8 @@ _SOURCE, _DIVIDER = 16, 12
 # kernels_cu/params/reduce.h
 _VECTORS = 1
 _REDUCE_BYTES, _DIVISOR, _KEPT, _COUNTS = 624, 112, 120, 568
-#: Those that multiply nothing: the assembler joins none of their instructions.
-REDUCTIONS = frozenset({"sum", "max", "min", "any", "all", "count_nonzero"})
+#: Those of which every compiler makes the same: they add, or multiply, or compare.
+REDUCTIONS = frozenset({"sum", "prod", "max", "min", "any", "all", "count_nonzero"})
 _DENSE_INPUTS, _ALIGNED_INPUTS, _STRIDED_INPUTS = 32, 16, 48
 
 

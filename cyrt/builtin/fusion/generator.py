@@ -161,6 +161,8 @@ def _rows_part(run: Run, needed: list[int], outputs: set[int], memory: list[Valu
     assert run.reduction is not None
     length, items = run.reduction.length, run.reduction.items
     units = -(-length // (items * run.reduction.block[0]))
+    if run.rows > MAX_NUMERATOR:
+        return None
     if units > MAX_UNITS or peak_words(run, needed) * units * items > MAX_WORDS:
         return None
     cuts = {length, run.size}
@@ -232,6 +234,8 @@ def peak_words(run: Run, needed: list[int]) -> int:
 class _Writer:
     """The text of a part, and its fields."""
 
+    count = "threads"  # the field of a number below 2^31
+
     def __init__(
         self,
         run: Run,
@@ -260,6 +264,8 @@ class _Writer:
                 (last if value.along_rows else steps).append(self._store(i, value))
         if last:  # the row's other threads have read what a row has one of
             last.insert(0, "__syncthreads();")
+        if any("settled(" in each for each in steps):
+            setup.append(f"uint32 zero = part.{self.count} >> 31;")
         # The largest come first, so that none needs to be padded.
         self.part.fields.sort(key=lambda each: -(each.size & -each.size))
         members = [f"{each.cpp} {each.name};" for each in self.part.fields]
@@ -399,8 +405,10 @@ class _Writer:
         )
         if row.op == "copy":
             return f"{self._declared(i, value)}{arguments};"
-        output = dtype(value.dtype).cpp
-        return f"{self._declared(i, value)}operate<{self._operation(row)}, {output}>({arguments});"
+        text = f"operate<{self._operation(row)}, {dtype(value.dtype).cpp}>({arguments})"
+        if _changes_sign(row):
+            text = f"settled({text}, zero)"
+        return f"{self._declared(i, value)}{text};"
 
     def _operation(self, row: Row) -> str:
         """Return the name of the struct that applies a row's expression."""
@@ -418,6 +426,8 @@ class _Writer:
 
 class _RowsWriter(_Writer):
     """The same of a run with reductions: a thread has a part of a row."""
+
+    count = "rows"
 
     def _begin(self) -> list[str]:
         reduction = self.run.reduction
@@ -480,6 +490,14 @@ class _RowsWriter(_Writer):
             f"{self._declared(i, value)}reduce_row<{name}, {result}, {self.items}, {self.units}>"
             f"({argument}, left, {divisor});"
         )
+
+
+def _changes_sign(row: Row) -> bool:
+    """Return whether the last that an operation does may be a change of a sign."""
+    output = dtype(row.output)
+    if output.kind == "c":
+        return row.op != "where"
+    return output.kind == "f" and output.itemsize >= 4 and row.op in ("negative", "abs")
 
 
 def _divider(size: int) -> tuple[int, int, int]:
