@@ -27,11 +27,12 @@ def launches_of(function):
     """
     cdef Recorder encoder = encoder_of(current_state(current_ordinal()))
     cdef list listed = []
-    encoder.listed = listed
+    cdef bint direct = encoder.direct
+    encoder.listed, encoder.direct = listed, False
     try:
         function()
     finally:
-        encoder.listed = None
+        encoder.listed, encoder.direct = None, direct
     return [((<LoadedFunction?>each[1]).serial, each[5], each[2], each[3]) for each in listed]
 
 

@@ -606,6 +606,22 @@ def test_reductions_that_divide_rows_otherwise_are_refused(rng):
     assert fusion.describe(*parts[0]) is None
 
 
+# -- what is described -------------------------------------------------------------------------
+
+
+def test_what_is_not_described(rng):
+    x, matrix = array(rng, 64), array(rng, 40, 30)
+    with cyrt.Stream():
+        ((serial, params, grid, block),) = launches_of(lambda: x + 1)
+        transposed = launches_of(lambda: matrix.T.copy())
+        others = launches_of(lambda: cyrt.cumulative_sum(x))
+    assert fusion.describe(serial, params, grid, block).row.op == "add"
+    assert fusion.describe(serial, params + bytes(16), grid, block) is None  # another struct
+    assert fusion.describe(1 << 60, params, grid, block) is None
+    for node in others + transposed:
+        assert fusion.describe(*node) is None
+
+
 # -- what is one kernel ----------------------------------------------------------------------------
 
 
@@ -683,14 +699,38 @@ def test_independent_runs_in_one_launch(items, rng):
 
 
 def test_too_many_values_at_a_time(rng):
-    x = array(rng, 64)
+    """A run that would need more registers than a thread has refuses what is too much."""
+    x, rows = array(rng, 64), array(rng, 300, 8)
 
     def tree():
         found = [x + k for k in range(128)]
-        return [sum(found[1:], found[0])]
+        return [*found, sum(found[1:], found[0])]
 
-    recorded = Recorded(tree)
-    assert fusion.generate([recorded.run], [recorded.run.outputs]) is None
+    def along_rows():
+        found = [rows * k for k in range(20)]
+        return [cyrt.max(rows, axis=1), *found, sum(found[1:], found[0])]
+
+    for function, least in ((tree, 100), (along_rows, 10)):
+        arrays = []
+        with cyrt.Stream():
+            nodes = launches_of(lambda: arrays.append(function()))  # noqa: B023
+        operations = [fusion.describe(*node) for node in nodes]
+        run = fusion.Run()
+        count = 0
+        while run.add(count, operations[count]):
+            count += 1
+        assert least < count < len(operations) - 1
+        assert run.nodes == list(range(count))
+        assert fusion.generate([run], [run.outputs]) is not None
+
+
+def test_operands_that_divide_rows_are_refused(rng):
+    x, halves = array(rng, 12, 16), array(rng, 12, 2, 1)
+    column = array(rng, 16, 12)
+    assert refused(lambda: [cyrt.max(x, axis=1), x.reshape(12, 2, 8) * halves])
+    assert refused(lambda: [cyrt.max(x, axis=1), x * column.T])
+    assert refused(lambda: [x.reshape(12, 2, 8) * halves, cyrt.max(x, axis=1)])
+    assert not refused(lambda: [cyrt.max(x, axis=1), x * halves[0, 0]])
 
 
 def test_assembler_contracts_nothing():

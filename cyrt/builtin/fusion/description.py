@@ -29,6 +29,10 @@ _MAX_OUTER = 8
 _SOURCE, _DIVIDER = 16, 12
 # kernels_cu/params/reduce.h
 _VECTORS = 1
+#: Bytes of a vector that a thread loads (kernels_cu/include/memory.cuh).
+VECTOR_BYTES = 16
+#: The most vectors of a row that a thread has in registers.
+MAX_UNITS = 8
 _REDUCE_BYTES, _DIVISOR, _KEPT, _COUNTS = 624, 112, 120, 568
 #: Those of which every compiler makes the same: they add, or multiply, or compare.
 REDUCTIONS = frozenset({"sum", "prod", "max", "min", "any", "all", "count_nonzero"})
@@ -104,6 +108,11 @@ class Reduction:
     block: tuple[int, int]
     items: int
     divisor: float
+
+    @property
+    def elements(self) -> int:
+        """The elements of a row that a thread has."""
+        return -(-self.length // (self.items * self.block[0])) * self.items
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,8 +276,10 @@ def _reduce_rows(row: Row, params: bytes, block: Size) -> Operation:
     ) != (1, 0, 1, 0, block[0]):
         raise ValueError("several parts, or several rows for each result")
     item = dtype(row.dtype).itemsize
-    items = 16 // max(2, item) if flags & _VECTORS else 1
+    items = VECTOR_BYTES // max(2, item) if flags & _VECTORS else 1
     length = units * items
+    if units > MAX_UNITS * lanes:
+        raise ValueError("a row that does not fit into the registers of its threads")
     kept = [(length, stride)]
     results, left = [], outputs
     for d in range(num_kept):

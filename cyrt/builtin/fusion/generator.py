@@ -16,20 +16,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from struct import pack, pack_into
 
-from cyrt.builtin.fusion.description import Access
-from cyrt.builtin.fusion.run import Run, Value, cuts_of, shape_of, strides_in
+from cyrt.builtin.fusion.description import VECTOR_BYTES, Access
+from cyrt.builtin.fusion.run import MAX_WORDS, Run, Value, cuts_of, peak_words, shape_of, strides_in
 from cyrt.builtin.row import Row
 from cyrt.dtypes import dtype
 
-#: Bytes of a vector that a thread loads.
-VECTOR_BYTES = 16
 #: Elements up to which a thread has one: all threads run at once, on all multiprocessors, and the
 #: fewer instructions a thread executes the sooner it ends.
 SMALL = 1 << 17
-#: Words of 4 bytes that the values of a thread take at most, else it has fewer elements.
-MAX_WORDS = 128
-#: The most vectors of a row that a thread has.
-MAX_UNITS = 8
 #: Threads of a block, for arrays up to SMALL elements and for others; the least.
 SMALL_BLOCK, BLOCK, WARP = 128, 256, 32
 #: What a kernel divides, at most (params/space.h).
@@ -151,7 +145,7 @@ def _part(run: Run, stored: Collection[int]) -> _Part | None:
         return _rows_part(run, needed, outputs, memory)
     shape = shape_of({run.size}.union(*(cuts_of(value.access.layout) for value in memory)))
     items = _items(run, needed, memory, shape)
-    if items is None or run.size // items > MAX_NUMERATOR:
+    if run.size // items > MAX_NUMERATOR:
         return None
     return _Writer(run, needed, outputs, memory, shape, items).part
 
@@ -159,38 +153,20 @@ def _part(run: Run, stored: Collection[int]) -> _Part | None:
 def _rows_part(run: Run, needed: list[int], outputs: set[int], memory: list[Value]) -> _Part | None:
     """Return the part of a run with reductions, which divides rows as their own kernels do."""
     assert run.reduction is not None
-    length, items = run.reduction.length, run.reduction.items
-    units = -(-length // (items * run.reduction.block[0]))
+    length = run.reduction.length
     if run.rows > MAX_NUMERATOR:
-        return None
-    if units > MAX_UNITS or peak_words(run, needed) * units * items > MAX_WORDS:
         return None
     cuts = {length, run.size}
     for value in memory:
         inner = 1 if not value.along_rows else length
         cuts |= {inner * size for size in cuts_of(value.access.layout)}
     shape = shape_of(cuts)
-    if not shape or shape[0] != length:
-        return None  # an operand divides rows
-    for value in memory:
-        if value.along_rows:
-            continue
-        each = value.access
-        stride, *outer = strides_in(each.layout, shape)
-        if stride not in (0, 1):
-            return None
-        if stride and any(step % items for step in outer):
-            return None
-        if stride and (each.address or 0) % min(items * each.itemsize, VECTOR_BYTES):
-            return None
-    return _RowsWriter(run, needed, outputs, memory, shape, items).part
+    return _RowsWriter(run, needed, outputs, memory, shape, run.reduction.items).part
 
 
-def _items(run: Run, needed: list[int], memory: list[Value], shape: tuple[int, ...]) -> int | None:
+def _items(run: Run, needed: list[int], memory: list[Value], shape: tuple[int, ...]) -> int:
     """Return how many elements a thread has: those of a vector, or one."""
-    words = peak_words(run, needed)
-    if words > MAX_WORDS:
-        return None
+    words = peak_words(run.values, needed)
     arrays = [value.access for value in memory if not value.access.single]
     items = VECTOR_BYTES // max([2, *(each.itemsize for each in arrays)])
     if run.size <= SMALL or not shape or shape[0] % items:
@@ -204,31 +180,6 @@ def _items(run: Run, needed: list[int], memory: list[Value], shape: tuple[int, .
         if inner and (each.address or 0) % (items * each.itemsize):
             return 1
     return items if words * items <= MAX_WORDS else 1
-
-
-def peak_words(run: Run, needed: list[int]) -> int:
-    """Return the most words of an element's values at a time, without those of rows; what is loaded
-    is there from the first."""
-    last = {i: i for i in needed}
-    for i in needed:
-        for used in run.values[i].inputs:
-            last[used] = i
-    counted = {
-        i
-        for i in needed
-        if run.values[i].access.address is not None and not run.values[i].along_rows
-    }
-    loaded = {i for i in counted if run.values[i].operation is None}
-    live = peak = sum(run.values[i].words for i in loaded)
-    ending: dict[int, int] = {}
-    for i in counted:
-        ending[last[i]] = ending.get(last[i], 0) + run.values[i].words
-    for i in needed:
-        if i in counted and i not in loaded:
-            live += run.values[i].words
-        peak = max(peak, live)
-        live -= ending.get(i, 0)
-    return peak
 
 
 class _Writer:

@@ -13,15 +13,24 @@ INVARIANTS
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from cyrt.builtin.fusion.description import Access, Layout, Operation, Reduction, rescaled
+from cyrt.builtin.fusion.description import (
+    VECTOR_BYTES,
+    Access,
+    Layout,
+    Operation,
+    Reduction,
+    rescaled,
+)
 from cyrt.dtypes import dtype
 
 #: The most operations of a run.
 MAX_OPERATIONS = 256
+#: The most words of 4 bytes that the values of a thread take at a time.
+MAX_WORDS = 128
 #: The most dimensions of its index space, those that divide it by operands' layouts.
 MAX_DIMENSIONS = 8
 
@@ -125,15 +134,35 @@ class Run:
             operation = other
         if len(self._nodes) >= MAX_OPERATIONS or not self._agrees(operation.reduction):
             return False
-        before = self.reduction
+        before = dict(self.__dict__)
         self.reduction = self.reduction or operation.reduction
-        cuts = self._cuts | self._cuts_of(operation, along_rows)
-        if len(cuts) > MAX_DIMENSIONS or not _divide(cuts) or not self._is_apart(operation):
-            self.reduction = before
+        self._cuts = self._cuts | self._cuts_of(operation, along_rows)
+        if self._divides(operation, along_rows) and self._is_apart(operation):
+            self.size = self.size or operation.size
+            for name in ("values", "_nodes", "_held", "_written", "_reads", "_writes"):
+                self.__dict__[name] = self.__dict__[name].copy()
+            self._append(node, operation, along_rows)
+            if self._words() <= MAX_WORDS:
+                return True
+        self.__dict__ = before
+        return False
+
+    def _words(self) -> int:
+        """Return the words that a thread's values take at a time, at least."""
+        elements = self.reduction.elements if self.reduction is not None else 1
+        return peak_words(self.values, range(len(self.values))) * elements
+
+    def _divides(self, operation: Operation, along_rows: bool) -> bool:
+        """Return whether the dimensions of all operands divide the space, and none divides rows."""
+        if len(self._cuts) > MAX_DIMENSIONS or not _divide(self._cuts):
             return False
-        self.size, self._cuts = operation.size if not along_rows else self.size, cuts
-        self._append(node, operation, along_rows)
-        return True
+        if self.reduction is None:
+            return True
+        inputs = () if along_rows else operation.operands[1 if operation.reduction else 0 :]
+        elements = [each.access for each in self.values if not each.along_rows]
+        return min(self._cuts - {1}) >= self.reduction.length and all(
+            _is_row_by_row(each, self.reduction.items) for each in (*elements, *inputs)
+        )
 
     def _agrees(self, reduction: Reduction | None) -> bool:
         """Return whether a reduction divides rows as others do."""
@@ -219,6 +248,40 @@ class Run:
     def stored_values(self, stored: Collection[int]) -> list[int]:
         """Return the values that are stored, in order."""
         return sorted(i for i in self._written.values() if self.values[i].node in stored)
+
+
+def peak_words(values: Sequence[Value], needed: Sequence[int]) -> int:
+    """Return the most words of an element's values at a time, without those of rows; what is loaded
+    is there from the first."""
+    last = {i: i for i in needed}
+    for i in needed:
+        for used in values[i].inputs:
+            last[used] = i
+    counted = {
+        i for i in needed if values[i].access.address is not None and not values[i].along_rows
+    }
+    loaded = {i for i in counted if values[i].operation is None}
+    live = peak = sum(values[i].words for i in loaded)
+    ending: dict[int, int] = {}
+    for i in counted:
+        ending[last[i]] = ending.get(last[i], 0) + values[i].words
+    for i in needed:
+        if i in counted and i not in loaded:
+            live += values[i].words
+        peak = max(peak, live)
+        live -= ending.get(i, 0)
+    return peak
+
+
+def _is_row_by_row(access: Access, items: int) -> bool:
+    """Return whether a thread can load vectors of a row, or one element for the row."""
+    if access.address is None or access.single:
+        return True
+    (_, inner), *outer = access.layout
+    if inner != 1:
+        return inner == 0
+    vector = min(items * access.itemsize, VECTOR_BYTES)
+    return access.address % vector == 0 and not any(stride % items for _, stride in outer)
 
 
 def shape_of(cuts: Iterable[int]) -> tuple[int, ...]:
