@@ -669,8 +669,8 @@ def test_equal_programs_have_equal_text(items, rng):
 
     def text(rows, columns, number):
         x, row = array(rng, rows, columns), array(rng, columns)
-        recorded = Recorded(lambda: [(x * row + number).astype("float16")])
-        return fusion.generate([recorded.run], [recorded.run.outputs]).source
+        recorded = Recorded(lambda: [y := x * row, z := y + number, z.astype("float16")])
+        return fusion.generate([recorded.run], [[2]]).source
 
     assert text(8, 16, 1.5) == text(40, 24, -3)
     assert text(8, 16, 1.5) != text(1, 16, 1.5)
