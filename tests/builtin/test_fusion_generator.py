@@ -19,6 +19,8 @@ from cyrt.builtin.fusion.description import Access, Operation
 from cyrt.builtin.launch import launches_of
 from cyrt.dtypes import DTYPES, dtype
 
+# Kernels write into memory of intermediate results, which checking mode returns to the driver.
+pytestmark = pytest.mark.usefixtures("pooled")
 ELEMENTWISE = [row for row in catalogue.ROWS if catalogue.family(row) == "elementwise"]
 
 
