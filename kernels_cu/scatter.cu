@@ -8,6 +8,8 @@
 //   name            keys are uint32
 //   name_wide       keys are uint64
 //   name_partials   the values are the results of an earlier launch
+//   name_rows       a key names a row, whose elements are combined with a row of values
+//   name_row_partials   the same, of the results of an earlier launch
 //
 // INVARIANT: the result follows from the keys and the values alone, and never from timing: each sum
 // is put together in an order that depends on places in the sorted keys.
@@ -154,14 +156,80 @@ __device__ inline void scatter(const Scatter& args) {
     }
 }
 
+// The same of rows. Each thread combines the elements of one column, row after row.
+template <class V, class T, class A, class Op>
+__device__ inline void scatter_rows(const Scatter& args) {
+    constexpr int AHEAD = 8;  // rows that are loaded before the first of them is needed
+    __shared__ uint64 keys[SCATTER_ROWS];
+    __shared__ int64 from[SCATTER_ROWS];
+    const V* from_values = global<V>(args.values);
+    A* partials = static_cast<A*>(args.partials);
+    int64 tile = blockIdx.x / args.chunks, begin = tile * SCATTER_ROWS, beyond = args.n - begin;
+    int64 column = int64(blockIdx.x % args.chunks) * SCATTER_COLUMNS + threadIdx.x;
+    int count = beyond < SCATTER_ROWS ? beyond : SCATTER_ROWS;
+    wait_for_dependencies(args);
+    launch_dependents();
+    if (threadIdx.x < count) {
+        int64 row = begin + threadIdx.x;
+        if (args.order) row = args.order[row];
+        from[threadIdx.x] = row * args.length;
+        keys[threadIdx.x] =
+            args.wide ? global<uint64>(args.keys)[row] : global<uint32>(args.keys)[row];
+    }
+    __syncthreads();
+    if (column >= args.length) return;
+    T* out = global<T>(args.out) + column;
+    Op op;
+    A result{};
+    for (int first = 0; first < count; first += AHEAD) {
+        V value[AHEAD];
+#pragma unroll
+        for (int k = 0; k < AHEAD; ++k) {
+            if (first + k < count) value[k] = from_values[(from[first + k] + column) * args.step];
+        }
+#pragma unroll
+        for (int k = 0; k < AHEAD; ++k) {
+            int i = first + k;
+            if (i >= count) break;
+            A next = cast<A>(widen(value[k]));
+            result = i == 0 || keys[i] != keys[i - 1] ? next : op(result, next);
+            bool last = i == count - 1;
+            if (!last && keys[i + 1] == keys[i]) continue;
+            bool is_first = keys[i] == keys[0];
+            if (args.ends && (last || is_first)) {
+                int64 at = 2 * tile;
+                if (is_first) {
+                    args.ends[at] = keys[i];
+                    partials[at * args.length + column] = result;
+                }
+                if (last) {
+                    args.ends[at + 1] = keys[i];
+                    partials[(at + 1) * args.length + column] =
+                        is_first ? Op::repeated(result) : result;
+                }
+            } else {
+                T* element = out + keys[i];
+                *element = cast<T>(op(cast<A>(widen(*element)), result));
+            }
+        }
+    }
+}
+
 }  // namespace cyrt
 
+#define CYRT_SCATTER_ROWS(NAME, VALUE, TYPE, COMPUTE, OPERATION)        \
+    extern "C" __global__ void __launch_bounds__(cyrt::SCATTER_COLUMNS) \
+        NAME(const __grid_constant__ cyrt::Scatter args) {              \
+        cyrt::scatter_rows<VALUE, TYPE, COMPUTE, OPERATION>(args);      \
+    }
 #define CYRT_SCATTER_OF(NAME, KEY, VALUE, TYPE, COMPUTE, OPERATION)      \
     extern "C" __global__ void __launch_bounds__(cyrt::SCATTER_BLOCK)    \
         NAME(const __grid_constant__ cyrt::Scatter args) {               \
         cyrt::scatter<cyrt::KEY, VALUE, TYPE, COMPUTE, OPERATION>(args); \
     }
-#define CYRT_SCATTER(NAME, TYPE, COMPUTE, OPERATION)                     \
-    CYRT_SCATTER_OF(NAME, uint32, TYPE, TYPE, COMPUTE, OPERATION)        \
-    CYRT_SCATTER_OF(NAME##_wide, uint64, TYPE, TYPE, COMPUTE, OPERATION) \
-    CYRT_SCATTER_OF(NAME##_partials, uint64, COMPUTE, TYPE, COMPUTE, OPERATION)
+#define CYRT_SCATTER(NAME, TYPE, COMPUTE, OPERATION)                            \
+    CYRT_SCATTER_OF(NAME, uint32, TYPE, TYPE, COMPUTE, OPERATION)               \
+    CYRT_SCATTER_OF(NAME##_wide, uint64, TYPE, TYPE, COMPUTE, OPERATION)        \
+    CYRT_SCATTER_OF(NAME##_partials, uint64, COMPUTE, TYPE, COMPUTE, OPERATION) \
+    CYRT_SCATTER_ROWS(NAME##_rows, TYPE, TYPE, COMPUTE, OPERATION)              \
+    CYRT_SCATTER_ROWS(NAME##_row_partials, COMPUTE, TYPE, COMPUTE, OPERATION)

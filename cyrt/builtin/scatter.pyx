@@ -22,15 +22,20 @@ cdef extern from "params/scatter.h" nogil:
     enum: SCATTER_BLOCK
     enum: SCATTER_TILE
     enum: SCATTER_PARTIAL
+    enum: SCATTER_COLUMNS
+    enum: SCATTER_ROWS
     cdef struct Scatter:
         unsigned long long keys, order, values, out, ends, partials
-        long long n, step
+        long long n, step, length
+        unsigned int chunks, wide
 
 # Kernels, in the order of Row.kernels.
 cdef enum Variant:
     NARROW = 0
     WIDE = 1
     PARTIALS = 2
+    ROWS = 3
+    ROW_PARTIALS = 4
 
 
 def param_bytes(row):
@@ -39,21 +44,26 @@ def param_bytes(row):
 
 
 cdef int record_scatter(Recorder encoder, int op, int dtype, const Operand* operands, long long n,
-                        bint wide, bint step) except -1:
+                        long long length, bint wide, bint step) except -1:
     cdef Operand[5] used
     cdef Scatter params
     cdef Launch launch
     cdef Memory workspace = None
     cdef Unfinished before
-    cdef long long tiles = ceiling(n, SCATTER_TILE), left = tiles, nbytes = 0
-    cdef int i, count = 4
+    cdef bint in_rows = length > 1
+    cdef long long tile = SCATTER_ROWS if in_rows else SCATTER_TILE
+    cdef long long chunks = ceiling(length, SCATTER_COLUMNS) if in_rows else 1
+    cdef long long tiles = ceiling(n, tile), left = tiles, nbytes = 0, partial
+    cdef int i, count = 4, block = SCATTER_COLUMNS if in_rows else SCATTER_BLOCK
     if n == 0:
         return 0
-    if tiles > MAX_BLOCKS:
+    if tiles > MAX_BLOCKS // chunks:
         raise ValueError(f"{catalogue.OPS[op]}: {n:,} indices are more than a grid covers")
     memset(&params, 0, sizeof(params))
     launch.entry = entry_of(encoder.state.ordinal, op, dtype)
-    launch.variant = WIDE if wide else NARROW
+    launch.variant = ROWS if in_rows else WIDE if wide else NARROW
+    params.length, params.chunks, params.wide = length, <unsigned int>chunks, wide
+    partial = min(<int>SCATTER_PARTIAL, max(8, 2 * launch.entry.itemsizes[0])) * length
     for i in range(4):
         used[i] = operands[i]
     params.out = operands[0].address
@@ -62,8 +72,8 @@ cdef int record_scatter(Recorder encoder, int op, int dtype, const Operand* oper
     params.values = operands[3].address
     params.step = step
     while left > 1:
-        nbytes += 2 * left * (SCATTER_PARTIAL + 8)
-        left = ceiling(2 * left, SCATTER_TILE)
+        nbytes += 2 * left * (partial + 8)
+        left = ceiling(2 * left, tile)
     # All memory is allocated before the first launch, and used by it: no other one waits.
     if nbytes:
         workspace = allocate_workspace(encoder, nbytes)
@@ -75,8 +85,8 @@ cdef int record_scatter(Recorder encoder, int op, int dtype, const Operand* oper
         while tiles > 1:
             # Partial results come first, as they have the stricter alignment.
             params.n = n
-            params.ends = params.partials + 2 * tiles * SCATTER_PARTIAL
-            set_geometry(&launch.geometry, tiles, SCATTER_BLOCK, 1)
+            params.ends = params.partials + 2 * tiles * partial
+            set_geometry(&launch.geometry, tiles * chunks, block, 1)
             record_launch(encoder, &launch, &params, used, count, 1 | 1 << (count - 1))
             continue_operation()
             used[1] = used[count - 1]
@@ -85,13 +95,13 @@ cdef int record_scatter(Recorder encoder, int op, int dtype, const Operand* oper
             params.values = params.partials
             params.partials = params.ends + 2 * tiles * 8
             params.order = 0
-            params.step = 1
-            launch.variant = PARTIALS
+            params.step = params.wide = 1
+            launch.variant = ROW_PARTIALS if in_rows else PARTIALS
             n = 2 * tiles
-            tiles = ceiling(n, SCATTER_TILE)
+            tiles = ceiling(n, tile)
         params.n = n
         params.ends = params.partials = 0
-        set_geometry(&launch.geometry, tiles, SCATTER_BLOCK, 1)
+        set_geometry(&launch.geometry, chunks, block, 1)
         record_launch(encoder, &launch, &params, used, count, 1)
     finally:
         end_operation(before)

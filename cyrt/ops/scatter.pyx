@@ -13,16 +13,22 @@ from cyrt.ops.broadcasting import broadcast_to
 from cyrt.ops.copy cimport check_writable
 from cyrt.ops.copy import copy
 from cyrt.ops.gather cimport lowest_place, places_of
+from cyrt.ops.promotion cimport kinds
 from cyrt.ops.rows cimport flat
+from cyrt.ops.shapes import reshape
 from cyrt.ops.sort import argsort
 from cyrt.runtime.stream cimport current_state
 
 cdef int BOOL = _dtype("bool").code, UINT32 = _dtype("uint32").code
 
 
-cdef int combine(int op, Array x, Array keys, Array values) except -1:
+cdef enum:
+    LEAST_ROW = 32      # elements from which on a row is combined as one
+
+
+cdef int combine(int op, Array x, Array keys, Array values, long long length=1) except -1:
     """Combine the elements of x, whose places are the keys, with values: one for all, or one for
-    each. Both are dense and of one dimension."""
+    each. Both are dense and of one dimension. A key is the place of a row of `length` elements."""
     cdef Operand[4] operands
     cdef long long extent, lowest = lowest_place(x, &extent)
     cdef Array order = argsort(keys)
@@ -34,7 +40,18 @@ cdef int combine(int op, Array x, Array keys, Array values) except -1:
     set_operand(&operands[2], order)
     set_operand(&operands[3], values)
     return record_scatter(encoder_of(current_state(device_of(x))), op, x.code, operands,
-                          keys.count, keys.code != UINT32, values.count != 1)
+                          keys.count, length, keys.code != UINT32, values.count != 1)
+
+
+cdef Array first_column(Array x, object key):
+    """Return the first element of each row of x if the key names rows, by one array of indices,
+    and if they are combined as rows; else None."""
+    if isinstance(key, tuple) and len(<tuple>key) == 1:
+        key = (<tuple>key)[0]
+    if not isinstance(key, Array) or kinds[(<Array>key).code] == c"b" or x.ndim_ < 2 \
+            or not x.dense or x.count < LEAST_ROW * x.dims[0] or x.count == 0:
+        return None
+    return reshape(x, (x.dims[0], x.count // x.dims[0]))[:, 0]
 
 
 def combine_at(str name not None, Array x not None, key, Array values not None):
@@ -56,19 +73,23 @@ def combine_at(str name not None, Array x not None, key, Array values not None):
     bool
         False, and nothing is done, if the key has no arrays: then no element occurs twice.
     """
-    cdef Array keys
+    cdef Array keys, column
+    cdef tuple shape
     check_writable(x)
-    keys = places_of(x, key)
+    column = first_column(x, key)
+    keys = places_of(x if column is None else column, key)
     if keys is None:
         return False
-    if values.count != 1 or values.ndim_ > keys.ndim_:
+    shape = shape_of(keys) if column is None else shape_of(keys) + shape_of(x)[1:]
+    if values.count != 1 or values.ndim_ > len(shape):
         try:
-            values = broadcast_to(values, shape_of(keys))
+            values = broadcast_to(values, shape)
         except ValueError:
             raise ValueError(f"{name}.at: b: shape {shape_of(values)} does not broadcast to "
-                             f"{shape_of(keys)}, that of the elements at the indices") from None
+                             f"{shape}, that of the elements at the indices") from None
     values = flat(values)
-    combine(operation(name, x), x, flat(keys), copy(values) if overlaps(x, values) else values)
+    combine(operation(name, x), x, flat(keys), copy(values) if overlaps(x, values) else values,
+            1 if column is None else x.count // x.dims[0])
     return True
 
 

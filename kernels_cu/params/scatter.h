@@ -7,7 +7,9 @@ enum {
     SCATTER_BLOCK = 256,  // threads
     SCATTER_ITEMS = 7,    // of a thread; odd, so that banks do not conflict
     SCATTER_TILE = SCATTER_BLOCK * SCATTER_ITEMS,  // values of a block
-    SCATTER_PARTIAL = 16                           // the most bytes of a partial result
+    SCATTER_PARTIAL = 16,                          // the most bytes of a partial result
+    SCATTER_COLUMNS = 128,  // of rows: threads of a block, each of which has a column
+    SCATTER_ROWS = 32       // rows of a block
 };
 
 struct CYRT_PARAMETERS Scatter {
@@ -19,6 +21,9 @@ struct CYRT_PARAMETERS Scatter {
     CYRT_POINTER(void) partials;            // and the runs' results
     long long n;                            // values
     long long step;                         // 0: one value for all keys; else 1
+    long long length;                       // elements of a row: a key is the place of the first
+    unsigned int chunks;                    // blocks for the columns of a row
+    unsigned int wide;                      // whether the keys of rows are uint64
 };
 
 #include "params/end.h"

@@ -31,6 +31,16 @@ def test_many_of_one_row():
     np.testing.assert_array_equal(exact(found), [[4096] * 3, [0] * 3])
 
 
+def test_the_numbers_of_rows_are_sorted_and_not_those_of_elements():
+    def sorts(features):
+        g, x = cyrt.ones((3000, features)), cyrt.zeros(3000, dtype="int32")
+        found = cyrt.explain(nn.embedding_vjp, g, x, cyrt.zeros((5, features)))
+        assert any("add_at" in name and "rows" in name for name, _, _ in found.kernels)
+        return [(name, grid) for name, grid, _ in found.kernels if "sort" in name]
+
+    assert sorts(64) == sorts(512) != []
+
+
 def test_views(rng):
     weight, x = rng.normal(size=(6, 9)), rng.integers(0, 9, (5, 4))
     found = nn.embedding(cyrt.asarray(x).T, cyrt.asarray(weight).T)

@@ -83,6 +83,44 @@ def test_sums_as_numpy(name, size, count, least, seed):
         check_sums(name, x, key, added, found.numpy(), sign)
 
 
+@settings(max_examples=60, deadline=None)
+@given(
+    name=st.sampled_from(NUMBERS),
+    rows=st.sampled_from([1, 2, 40]),
+    shape=st.sampled_from([(31,), (32,), (129,), (3, 50)]),
+    count=st.sampled_from([0, 1, 32, 33, 700]),
+    least=st.booleans(),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_sums_of_rows_as_numpy(name, rows, shape, count, least, seed):
+    """Of 32 elements and more they are combined as rows, 32 by a block."""
+    rng = np.random.default_rng(seed)
+    x = values(name, (rows, *shape), rng)
+    key = rng.integers(-rows, rows, count)
+    key[rng.random(count) < 0.5] = rng.integers(0, rows) if count else 0
+    added = values(name, () if least else (count, *shape), rng)
+    for index in (cyrt.asarray(key), (cyrt.asarray(key),)):
+        found = cyrt.asarray(x)
+        cyrt.add.at(found, index, cyrt.asarray(added))
+        check_sums(name, x, key, added, found.numpy())
+
+
+def test_rows_at_indices_of_two_dimensions(rng):
+    x, key = rng.integers(-9, 9, (7, 40)), rng.integers(-7, 7, (50, 3))
+    for added in (rng.integers(0, 9, (50, 3, 40)), rng.integers(0, 9, (3, 1)), np.arange(40)):
+        found, wanted = cyrt.asarray(x), x.copy()
+        cyrt.maximum.at(found, cyrt.asarray(key), cyrt.asarray(added))
+        np.maximum.at(wanted, key, added)
+        np.testing.assert_array_equal(found.numpy(), wanted)
+    with pytest.raises(ValueError, match=r"\(5,\) does not broadcast to \(50, 3, 40\)"):
+        cyrt.add.at(found, cyrt.asarray(key), cyrt.ones(5, dtype="int64"))
+    with pytest.raises(TypeError, match="expected a real type, got complex64"):
+        cyrt.minimum.at(cyrt.zeros((2, 40), dtype="complex64"), cyrt.asarray([0]), cyrt.ones(()))
+    x = cyrt.ones((3, 40))
+    cyrt.add.at(x, cyrt.asarray([2, 2]), x[:2])  # memory of the result itself
+    assert x[:, 0].tolist() == [1, 1, 3]
+
+
 @settings(max_examples=100, deadline=None)
 @given(
     name=st.sampled_from(REAL),

@@ -8,7 +8,7 @@ from cyrt.builtin.row import Row, is_prebuilt
 from cyrt.dtypes import DTYPES, dtype
 
 TEMPLATES = ("scatter",)
-VARIANTS = ("", "_wide", "_partials")
+VARIANTS = ("", "_wide", "_partials", "_rows", "_row_partials")
 # The name of each operation's result, and the kinds of element types that it takes. `add_at` takes
 # no bools: their sum is their maximum.
 OPS = {
