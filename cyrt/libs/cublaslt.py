@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import os
 import sys
-import threading
 from collections.abc import Callable, Sequence
 from ctypes import byref, c_char_p, c_float, c_int, c_int32, c_int64, c_size_t, c_uint64, c_void_p
 from dataclasses import dataclass
 from typing import Any
 
 from cyrt.driver.errors import CudaError, OutOfMemoryError
+from cyrt.libs.library import Handle, Handles, Unsupported, dotted
 
 MINIMUM_VERSION = 120000  # the first one with the types of CUDA 12
 
@@ -78,10 +77,6 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
 }
 
 
-class Unsupported(Exception):
-    """The library does not provide a product; other kernels have to run."""
-
-
 class Library:
     """An opened cuBLASLt.
 
@@ -89,7 +84,7 @@ class Library:
     ----------
     path : str
     version : int
-        130100 for 13.1.0.
+        130100 for 13.1.0; `dotted` is it as text.
     """
 
     def __init__(self, path: str) -> None:
@@ -97,6 +92,7 @@ class Library:
         opened = ctypes.CDLL(path)
         opened.cublasLtGetVersion.restype = c_size_t
         self.version: int = opened.cublasLtGetVersion()
+        self.dotted = dotted(self.version)
         self._texts = {}
         for name in ("cublasLtGetStatusName", "cublasLtGetStatusString"):
             function = getattr(opened, name)
@@ -107,11 +103,6 @@ class Library:
             function = getattr(opened, name)
             function.restype, function.argtypes = c_int, types
             self.functions[name] = function
-
-    @property
-    def dotted(self) -> str:
-        """The version as text."""
-        return f"{self.version // 10000}.{self.version % 10000 // 100}.{self.version % 100}"
 
     def call(self, name: str, *arguments: Any, detail: str = "") -> None:
         """Call a function; raise the error that its status is."""
@@ -156,35 +147,18 @@ def find() -> tuple[Library | None, str]:
     return open_library(path) if path else (None, "cuBLASLt has no path")
 
 
-class _Handle:
-    """A handle of the library, for one thread and one context of a device."""
-
-    def __init__(self, library: Library) -> None:
-        self._library = library
-        self._process = os.getpid()
-        self.value = c_void_p()
-        library.call("cublasLtCreate", byref(self.value), detail="a handle")
-
-    # At exit the module is empty.
-    def __del__(self, is_finalizing: Any = sys.is_finalizing) -> None:
-        if not is_finalizing() and self.value and self._process == os.getpid():
-            self._library.functions["cublasLtDestroy"](self.value)
-
-
-class _Handles(threading.local):
-    def __init__(self) -> None:
-        self.by_device: dict[tuple[str, int, int], _Handle] = {}
-
-
-_handles = _Handles()
+_handles = Handles()
 
 
 def _handle(library: Library, ordinal: int, epoch: int) -> c_void_p:
     """This thread's handle; the device's context is current."""
     key = library.path, ordinal, epoch
     if key not in _handles.by_device:
-        _handles.by_device[key] = _Handle(library)
-    return _handles.by_device[key].value
+        value = c_void_p()
+        library.call("cublasLtCreate", byref(value), detail="a handle")
+        _handles.by_device[key] = Handle(value, library.functions["cublasLtDestroy"])
+    made: c_void_p = _handles.by_device[key].value
+    return made
 
 
 @dataclass(frozen=True)

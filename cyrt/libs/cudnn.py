@@ -5,15 +5,13 @@ from __future__ import annotations
 
 import functools
 import importlib
-import os
 import re
-import sys
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from cyrt.driver.errors import CudaError, OutOfMemoryError
+from cyrt.libs.library import Handle, Handles, Unsupported, dotted
 from cyrt.runtime.ending import release_when_idle
 
 MINIMUM_VERSION = 90000
@@ -30,11 +28,6 @@ IMAGE, FILTER, RESULT, BIAS = 1, 2, 3, 4
 COMPUTED = {FORWARD: RESULT, BACKWARD_DATA: IMAGE, BACKWARD_FILTER: FILTER}
 
 
-class Unsupported(Exception):
-    """The library does not provide an operation, or not without a part of it that is not
-    installed; other kernels have to run."""
-
-
 class Library:
     """cuDNN, opened by its frontend.
 
@@ -43,17 +36,13 @@ class Library:
     frontend : module
         The package ``cudnn``.
     version : int
-        cuDNN's: 91900 for 9.19.0.
+        cuDNN's: 91900 for 9.19.0; `dotted` is it as text.
     """
 
     def __init__(self, frontend: Any) -> None:
         self.frontend = frontend
         self.version: int = frontend.backend_version()
-
-    @property
-    def dotted(self) -> str:
-        """The version as text."""
-        return f"{self.version // 10000}.{self.version % 10000 // 100}.{self.version % 100}"
+        self.dotted = dotted(self.version)
 
 
 def open_frontend(frontend: Any) -> tuple[Library | None, str]:
@@ -91,38 +80,18 @@ def find() -> tuple[Library | None, str]:
     return open_frontend(frontend)
 
 
-class _Handle:
-    """A handle of the library, for one thread and one context of a device.
-
-    Plans and their kernels live without it: a thread that ends takes only its handle along.
-    """
-
-    def __init__(self, library: Library) -> None:
-        self._library = library
-        self._process = os.getpid()
-        self.value: Any = None  # an int, or an object of the frontend from 1.28 on
-        with _LibraryErrors("cudnnCreate", library, "a handle"):
-            self.value = library.frontend.create_handle()
-
-    # At exit the module is empty.
-    def __del__(self, is_finalizing: Any = sys.is_finalizing) -> None:
-        if not is_finalizing() and self.value is not None and self._process == os.getpid():
-            self._library.frontend.destroy_handle(self.value)
-
-
-class _Handles(threading.local):
-    def __init__(self) -> None:
-        self.by_device: dict[tuple[int, int, int], _Handle] = {}
-
-
-_handles = _Handles()
+# Plans and their kernels live without a handle: a thread that ends takes only its own along.
+_handles = Handles()
 
 
 def _handle(library: Library, ordinal: int, epoch: int) -> Any:
     """This thread's handle; the device's context is current."""
     key = id(library.frontend), ordinal, epoch
     if key not in _handles.by_device:
-        _handles.by_device[key] = _Handle(library)
+        # An int, or an object of the frontend from 1.28 on.
+        with _LibraryErrors("cudnnCreate", library, "a handle"):
+            value = library.frontend.create_handle()
+        _handles.by_device[key] = Handle(value, library.frontend.destroy_handle)
     return _handles.by_device[key].value
 
 

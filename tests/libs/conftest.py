@@ -24,7 +24,7 @@ def standin(built, monkeypatch):
     built.reset()
     opened = cudnn.open_frontend(built)
     monkeypatch.setattr(cudnn, "find", lambda: opened)
-    monkeypatch.setattr(cudnn, "_handles", cudnn._Handles())
+    monkeypatch.setattr(cudnn, "_handles", cudnn.Handles())
     template.forget()
     library_conv.decide(0, True, 1)
     library_attention.decide(0, True, from_=1, behind=0)

@@ -277,8 +277,7 @@ def test_nothing_is_said_at_exit(python):
 
         made = cublaslt.Product.__new__(cublaslt.Product)
         made._objects = []
-        handle = cublaslt._Handle.__new__(cublaslt._Handle)
-        handle.value, handle._process = 1, 0
+        handle = cublaslt.Handle(1, None)
         os.kept = cublaslt, made, handle  # modules that were imported later are emptied first
         """
     )

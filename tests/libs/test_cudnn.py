@@ -15,7 +15,7 @@ from cyrt.libs import cudnn
 
 @pytest.fixture
 def standin(monkeypatch):
-    monkeypatch.setattr(cudnn, "_handles", cudnn._Handles())
+    monkeypatch.setattr(cudnn, "_handles", cudnn.Handles())
     return Frontend()
 
 
