@@ -214,11 +214,7 @@ def group_norm(
     >>> cyrt.nn.group_norm(x, 2, eps=1e-12)
     Array([[-1.,  1.,  0.,  0.]], dtype=float32)
     """
-    name = "group_norm"
-    eps = number_of(eps, name, "eps", 0)
-    rows = _groups(name, x, num_groups)
-    weight, bias = _parameters(name, x, rows.shape[2:], weight=weight, bias=bias)
-    return _normalized(x, rows, *_moments(rows), weight, bias, eps)
+    return _group_norm("group_norm", x, num_groups, weight, bias, eps)
 
 
 def group_norm_vjp(
@@ -258,12 +254,7 @@ def group_norm_vjp(
     >>> cyrt.nn.group_norm_vjp(x, x, 1, one, one, eps=1e-12)[1:]
     (Array([-1.,  3.], dtype=float32), Array([1., 3.], dtype=float32))
     """
-    name = "group_norm_vjp"
-    eps = number_of(eps, name, "eps", 0)
-    rows = _groups(name, x, num_groups)
-    wide_weight, _ = _parameters(name, x, rows.shape[2:], weight=weight, bias=bias)
-    check_gradient(name, g, x.shape, x, "x")
-    return _gradients(g, x, rows, None, wide_weight, weight, bias, eps)
+    return _group_norm_vjp("group_norm_vjp", g, x, num_groups, weight, bias, eps)
 
 
 def instance_norm(
@@ -297,11 +288,7 @@ def instance_norm(
     Array([[-1.,  0.],
            [ 1.,  0.]], dtype=float32)
     """
-    name = "instance_norm"
-    eps = number_of(eps, name, "eps", 0)
-    rows = _groups(name, x, None)
-    weight, bias = _parameters(name, x, rows.shape[2:], weight=weight, bias=bias)
-    return _normalized(x, rows, *_moments(rows), weight, bias, eps)
+    return _group_norm("instance_norm", x, None, weight, bias, eps)
 
 
 def instance_norm_vjp(
@@ -329,9 +316,35 @@ def instance_norm_vjp(
     >>> cyrt.nn.instance_norm_vjp(x, x, one, one, eps=1e-12)[1:]
     (Array([2.], dtype=float32), Array([4.], dtype=float32))
     """
-    name = "instance_norm_vjp"
+    return _group_norm_vjp("instance_norm_vjp", g, x, None, weight, bias, eps)
+
+
+def _group_norm(
+    name: str,
+    x: Array,
+    num_groups: int | None,
+    weight: Array | None,
+    bias: Array | None,
+    eps: float,
+) -> Array:
+    """:func:`group_norm`; None is a group for each channel."""
     eps = number_of(eps, name, "eps", 0)
-    rows = _groups(name, x, None)
+    rows = _groups(name, x, num_groups)
+    weight, bias = _parameters(name, x, rows.shape[2:], weight=weight, bias=bias)
+    return _normalized(x, rows, *_moments(rows), weight, bias, eps)
+
+
+def _group_norm_vjp(
+    name: str,
+    g: Array,
+    x: Array,
+    num_groups: int | None,
+    weight: Array | None,
+    bias: Array | None,
+    eps: float,
+) -> Gradients:
+    eps = number_of(eps, name, "eps", 0)
+    rows = _groups(name, x, num_groups)
     wide_weight, _ = _parameters(name, x, rows.shape[2:], weight=weight, bias=bias)
     check_gradient(name, g, x.shape, x, "x")
     return _gradients(g, x, rows, None, wide_weight, weight, bias, eps)

@@ -157,19 +157,6 @@ cdef int read_sizes(Convolution* conv, str name, int wanted, int ndim, const lon
     return 0
 
 
-cdef int check_gradient(const Convolution* conv, str name, Array g) except -1:
-    cdef int d, last = conv.sliding.ndim + 1
-    cdef bint fits = g.ndim_ == last + 1 and g.dims[0] == conv.batch \
-        and g.dims[last] == conv.groups * conv.results
-    for d in range(1, last if fits else 0):
-        fits = fits and g.dims[d] == conv.sliding.outputs[d - 1]
-    if not fits:
-        outputs = tuple_of_sizes(conv.sliding.ndim, conv.sliding.outputs)
-        raise ValueError(f"{name}: g: expected the result's shape, "
-                         f"{(conv.batch, *outputs, conv.groups * conv.results)}, got {shape_of(g)}")
-    return 0
-
-
 cdef list transposed_padding(str name, int ndim, Array source, Array weight, object stride,
                              object padding, object dilation, object output_padding):
     """Return the padding of a convolution of the input dilated by the stride: so that a kernel that
@@ -208,9 +195,15 @@ cdef int set_result(Call* call, str name, int op, Array source, Array other, Arr
                     const Absent* absent) except -1:
     """Check the operands that follow from the others; set the result's type and shape."""
     cdef const Convolution* conv = &call.conv.conv
+    cdef tuple found, expected
     cdef int d
     if op != CONV:
-        check_gradient(conv, name, source if op == INPUT_VJP else other)
+        found = shape_of(source if op == INPUT_VJP else other)
+        expected = (conv.batch, *tuple_of_sizes(conv.sliding.ndim, conv.sliding.outputs),
+                    conv.groups * conv.results)
+        if found != expected:
+            raise ValueError(f"{name}: g: expected shape {expected}, that of the result, got "
+                             f"{found}")
         call.ndim = absent.ndim
         memcpy(call.dims, absent.dims, sizeof(call.dims))
         return 0

@@ -10,8 +10,8 @@ from cyrt.builtin.window cimport WINDOW_AXES, read_numbers, set_sliding
 from cyrt.dtypes import DTYPES
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array_on, set_operand, shape_of
+from cyrt.nn.checks import check_gradient
 from cyrt.ops.arguments import check_array
-from cyrt.ops.copy cimport check_device
 from cyrt.ops.promotion cimport kinds
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state
@@ -87,19 +87,10 @@ cdef Array backward(str name, int op, object g_, object x_, object kernel_size, 
                     object padding):
     cdef Pooling pooling
     cdef Array x = read_input(name, x_, kernel_size, stride, padding, &pooling)
-    cdef Array g = <Array>g_ if isinstance(g_, Array) else check_array(g_, f"{name}: g")
-    cdef int d, last = x.ndim_ - 1
-    cdef bint fits = g.ndim_ == x.ndim_ and g.dims[0] == x.dims[0] and g.dims[last] == x.dims[last]
-    if g.code != x.code:
-        raise TypeError(f"{name}: g: expected {DTYPES[x.code]}, the type of x, got "
-                        f"{DTYPES[g.code]}")
-    for d in range(1, last if fits else 0):
-        fits = fits and g.dims[d] == pooling.sliding.outputs[d - 1]
-    if not fits:
-        outputs = tuple_of_sizes(pooling.sliding.ndim, pooling.sliding.outputs)
-        raise ValueError(f"{name}: g: expected the result's shape, "
-                         f"{(x.dims[0], *outputs, x.dims[last])}, got {shape_of(g)}")
-    check_device(g, x, name, "g")
+    cdef tuple outputs = tuple_of_sizes(pooling.sliding.ndim, pooling.sliding.outputs)
+    cdef Array g
+    check_gradient(name, g_, (x.dims[0], *outputs, x.dims[x.ndim_ - 1]), x, "x")
+    g = g_
     if op == AVG_VJP:
         return record(op, x, x.ndim_, x.dims, as_source(g, &pooling), None, &pooling)
     return record(op, x, x.ndim_, x.dims, as_source(x, &pooling), as_contiguous(g), &pooling)

@@ -615,15 +615,15 @@ def test_wrong_shapes_of_gradients():
     g, w = cyrt.zeros((2, 3, 4), dtype=cyrt.float32), cyrt.zeros((4, 3, 6), dtype=cyrt.float32)
     x = cyrt.zeros((2, 5, 6), dtype=cyrt.float32)
     assert nn.conv_input_vjp(g, (2, 5, 6), w).shape == (2, 5, 6)
-    with pytest.raises(ValueError, match=r"g: expected .* \(2, 4, 4\), got \(2, 3, 4\)"):
+    with pytest.raises(ValueError, match=r"g: expected .* \(2, 4, 4\), .* got \(2, 3, 4\)"):
         nn.conv_input_vjp(g, (2, 6, 6), w)
-    with pytest.raises(ValueError, match=r"g: expected .* \(3, 3, 4\), got \(2, 3, 4\)"):
+    with pytest.raises(ValueError, match=r"g: expected .* \(3, 3, 4\), .* got \(2, 3, 4\)"):
         nn.conv_input_vjp(g, (3, 5, 6), w)
     with pytest.raises(ValueError, match=r"got \(2, 5, 7\) and \(4, 3, 6\) with groups=1"):
         nn.conv_input_vjp(g, (2, 5, 7), w)
-    with pytest.raises(ValueError, match=r"g: expected .* \(2, 3, 5\), got \(2, 3, 4\)"):
+    with pytest.raises(ValueError, match=r"g: expected .* \(2, 3, 5\), .* got \(2, 3, 4\)"):
         nn.conv_weight_vjp(g, x, (5, 3, 6))
-    with pytest.raises(ValueError, match=r"g: expected .* \(2, 2, 4\), got \(2, 3, 4\)"):
+    with pytest.raises(ValueError, match=r"g: expected .* \(2, 2, 4\), .* got \(2, 3, 4\)"):
         nn.conv_weight_vjp(g, x, (4, 4, 6))
     for shape in [(4, 3), (4, 3, -6), (4, 3, 1 << 70), (4,) * 6]:
         with pytest.raises(ValueError, match="weight_shape: expected 3 to 5 sizes"):
