@@ -187,6 +187,30 @@ class UserKernel(ABC):
         ]
         return allocated, numbers
 
+    def _merge(
+        self, layouts: list[Layout], shape: tuple[int, ...]
+    ) -> tuple[list[Layout], tuple[int, ...]]:
+        """The layouts, of joined axes unless the kernel keeps them, and their common shape."""
+        return merge_axes(layouts, shape) if self.reduce_dims or not shape else (layouts, shape)
+
+    def _describe(
+        self, types: Mapping[str, DType], layouts: Mapping[int, Layout], shape: tuple[int, ...]
+    ) -> tuple[tuple[Argument, ...], list[int], bool]:
+        """The arguments as the code takes them, given the layouts of arrays by their places.
+
+        Also return the numbers of these layouts, and whether 32 bits hold all that is computed.
+        """
+        small = is_small(shape, list(layouts.values()))
+        arguments, numbers = [], []
+        for i, parameter in enumerate(self.params):
+            dtype, layout = parameter.dtype(types), layouts.get(i)
+            ndim = -1 if layout is None else len(layout.shape)
+            contiguous = layout is not None and layout.contiguous(dtype.itemsize)
+            arguments.append(Argument(parameter, dtype, ndim, contiguous, small))
+            if layout is not None:
+                numbers += [*layout.shape, *layout.strides]
+        return tuple(arguments), numbers, small
+
     def _compile(self, text: str, arguments: Sequence[Argument], name: str) -> Kernel:
         types = tuple(each.dtype.name for each in arguments if each.ndim >= 0)
         self._cached_codes.setdefault(types, text)
@@ -343,33 +367,17 @@ class ElementwiseKernel(UserKernel):
             if isinstance(value, Array)
         }
         spread = [broadcast_layout(values[i], shape) for i in looped]
-        if self.reduce_dims or not shape:
-            spread, sizes = merge_axes(spread, shape)
-        else:
-            sizes = Layout(shape, (0,) * len(shape))
+        spread, sizes = self._merge(spread, shape)
         layouts.update(zip(looped, spread, strict=True))
-        small = is_small(shape, list(layouts.values()))
-        arguments = tuple(
-            Argument(
-                parameter,
-                parameter.dtype(types),
-                len(layouts[i].shape) if i in layouts else -1,
-                i in layouts and layouts[i].contiguous(parameter.dtype(types).itemsize),
-                small,
-            )
-            for i, parameter in enumerate(self.params)
-        )
-        ndim = len(sizes.shape)
+        arguments, numbers, small = self._describe(types, layouts, shape)
+        ndim = len(sizes)
         key = arguments, ndim, small
         kernel = self._kernels.get(key)
         if kernel is None:
             text = self._text(arguments, types, ndim, small)
             kernel = self._kernels.setdefault(key, self._compile(text, arguments, self.name))
-        numbers = list(sizes.shape)
-        for i in sorted(layouts):
-            numbers += [*layouts[i].shape, *layouts[i].strides]
         grid = min((prod(shape) + block - 1) // block, _MOST_BLOCKS)
-        return kernel[grid, block], numbers
+        return kernel[grid, block], [*sizes, *numbers]
 
     def _text(
         self, arguments: Sequence[Argument], types: Mapping[str, DType], ndim: int, small: bool

@@ -105,12 +105,14 @@ def broadcast_layout(array: Array, shape: tuple[int, ...]) -> Layout:
     return Layout(shape, (*[0] * new, *strides))
 
 
-def merge_axes(layouts: Sequence[Layout], shape: tuple[int, ...]) -> tuple[list[Layout], Layout]:
+def merge_axes(
+    layouts: Sequence[Layout], shape: tuple[int, ...]
+) -> tuple[list[Layout], tuple[int, ...]]:
     """Join the axes that are one to all layouts, in the same order of elements.
 
     Returns
     -------
-    list of Layout, Layout
+    list of Layout, tuple of int
         The layouts with as few axes as possible, at least one, and their common shape.
     """
     axes: list[tuple[int, tuple[int, ...]]] = []
@@ -128,7 +130,7 @@ def merge_axes(layouts: Sequence[Layout], shape: tuple[int, ...]) -> tuple[list[
         axes.append((1, (0,) * len(layouts)))
     sizes = tuple(count for count, _ in axes)
     merged = [Layout(sizes, tuple(steps[i] for _, steps in axes)) for i in range(len(layouts))]
-    return merged, Layout(sizes, (0,) * len(sizes))
+    return merged, sizes
 
 
 def is_small(shape: tuple[int, ...], layouts: Sequence[Layout]) -> bool:

@@ -9,13 +9,7 @@ from typing import Any
 import numpy as np
 
 from cyrt.cupy_compat.elementwise import Plan, UserKernel
-from cyrt.cupy_compat.operands import (
-    Layout,
-    broadcast_layout,
-    broadcast_shape,
-    is_small,
-    merge_axes,
-)
+from cyrt.cupy_compat.operands import Layout, broadcast_layout, broadcast_shape
 from cyrt.cupy_compat.parameters import CPP
 from cyrt.cupy_compat.source import Argument, indexer_declaration, indexer_parameters, prelude
 from cyrt.dtypes import DTYPES, DType
@@ -227,22 +221,10 @@ class ReductionKernel(UserKernel):
             (groups[True], inputs, permuted),
             (groups[False], [layouts[i] for i in groups[False]], result),
         ):
-            found, sizes = merge_axes(given, full)
-            if not self.reduce_dims and full:
-                found, sizes = given, Layout(full, (0,) * len(full))
+            found, sizes = self._merge(given, full)
             layouts.update(zip(group, found, strict=True))
-            indexers.append(sizes.shape)
-        small = is_small(permuted, list(layouts.values()))
-        arguments = tuple(
-            Argument(
-                parameter,
-                parameter.dtype(types),
-                len(layouts[i].shape) if i in layouts else -1,
-                i in layouts and layouts[i].contiguous(parameter.dtype(types).itemsize),
-                small,
-            )
-            for i, parameter in enumerate(self.params)
-        )
+            indexers.append(sizes)
+        arguments, numbers, small = self._describe(types, layouts, permuted)
         block, stride = _block(rows, outs, across)
         grid = min((outs + stride - 1) // stride, _MOST_BLOCKS)
         partial = self._partial_type(types)
@@ -250,9 +232,7 @@ class ReductionKernel(UserKernel):
         if partial is not None:
             free = 2 * Device.current().multiprocessors // grid
             splits = min(rows * stride // (block * _ROWS_OF_THREAD), free, 65535)
-        numbers = [*indexers[0], *indexers[1]]
-        for i in sorted(layouts):
-            numbers += [*layouts[i].shape, *layouts[i].strides]
+        numbers = [*indexers[0], *indexers[1], *numbers]
         dims = len(indexers[0]), len(indexers[1])
         if partial is None or splits < 2:
             whole = self._stage(_WHOLE, arguments, types, dims, small, None)[grid, block]

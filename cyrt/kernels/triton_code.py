@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from types import SimpleNamespace
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from cyrt.jit.parameters import Parameter, Signature, by_value, pointer
 from cyrt.kernels.kernel import Kernel
@@ -104,26 +104,27 @@ def _parameter(kernel: str, name: str, type: Any) -> Parameter:
     return by_value(_TYPES[text], name)
 
 
-def _fail_metadata(what: str) -> NoReturn:
-    raise TypeError(
-        f"Kernel.from_triton: the compiled kernel has no metadata {what}; give the object that "
-        "triton.compile, warmup or a launch returns, with its .asm and .metadata (the .json file "
-        "beside the code in Triton's cache)"
-    )
+def _metadata(compiled: Any, *needed: str) -> Any:
+    """Return the metadata of a compiled kernel, which has these names."""
+    metadata = getattr(compiled, "metadata", None)
+    if isinstance(metadata, Mapping):
+        metadata = SimpleNamespace(**metadata)
+    missing = [each for each in needed if not hasattr(metadata, each)]
+    if metadata is None or missing:
+        raise TypeError(
+            "Kernel.from_triton: the compiled kernel has no metadata "
+            f"{'at all' if metadata is None else missing[0]}; give the object that triton.compile, "
+            "warmup or a launch returns, with its .asm and .metadata (the .json file beside the "
+            "code in Triton's cache)"
+        )
+    return metadata
 
 
 def _read_code(
     compiled: Any, signature: Signature, capability: tuple[int, int], emulated: bool
 ) -> Code:
     """Check a compiled kernel against the device, and choose its PTX or its cubin."""
-    metadata = getattr(compiled, "metadata", None)
-    if metadata is None:
-        _fail_metadata("at all")
-    if isinstance(metadata, Mapping):
-        metadata = SimpleNamespace(**metadata)
-    for each in _NEEDED:
-        if not hasattr(metadata, each):
-            _fail_metadata(each)
+    metadata = _metadata(compiled, *_NEEDED)
     target = metadata.target
     if isinstance(target, Mapping):
         target = SimpleNamespace(**target)
@@ -198,15 +199,8 @@ class Compiled:
     compiled = True
 
     def __init__(self, compiled: Any, signature: Any) -> None:
-        metadata = getattr(compiled, "metadata", None)
-        if metadata is None:
-            _fail_metadata("at all")
-        if isinstance(metadata, Mapping):
-            metadata = SimpleNamespace(**metadata)
-        if not hasattr(metadata, "name"):
-            _fail_metadata("name")
         self._compiled = compiled
-        self.name: str = metadata.name
+        self.name: str = _metadata(compiled, "name").name
         src = getattr(compiled, "src", None)
         types: dict[Any, Any] = dict(getattr(src, "signature", None) or {})
         names = [str(name) for name in types]

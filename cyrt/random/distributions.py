@@ -143,14 +143,9 @@ def uniform(
     bits = bits_of(key, name)
     low, high = parameter(low, name, "low"), parameter(high, name, "high")
     if isinstance(low, Array) or isinstance(high, Array):
-        u = draw(
-            name,
-            bits,
-            _range(0.0, 1.0, each.name),
-            _common_shape(name, shape, low, high),
-            each,
-            common_device(name, device, low=low, high=high),
-        )
+        shape = _common_shape(name, shape, low, high)
+        device = common_device(name, device, low=low, high=high)
+        u = draw(name, bits, _range(0.0, 1.0, each.name), shape, each, device)
         return _scale_and_shift(u, low, high - low)
     return draw(name, bits, _range(low, high, each.name), shape, each, device)
 
@@ -216,15 +211,9 @@ def normal(
     if not isinstance(scale, Array) and scale < 0:
         raise ValueError(f"normal: scale: expected 0 or more, got {scale}")
     if isinstance(loc, Array) or isinstance(scale, Array):
-        z = draw(
-            name,
-            bits,
-            (0.0, 1.0),
-            _common_shape(name, shape, loc, scale),
-            each,
-            common_device(name, device, loc=loc, scale=scale),
-        )
-        return _scale_and_shift(z, loc, scale)
+        shape = _common_shape(name, shape, loc, scale)
+        device = common_device(name, device, loc=loc, scale=scale)
+        return _scale_and_shift(draw(name, bits, (0.0, 1.0), shape, each, device), loc, scale)
     return draw(name, bits, (loc, scale), shape, each, device)
 
 
