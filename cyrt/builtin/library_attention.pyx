@@ -39,7 +39,9 @@ PATIENCE = 1 << 43
 COUNTED = 256
 
 cdef double least = LEAST, patience = PATIENCE
-cdef dict multiplied = {}       # multiplications by key; those that came latest are last
+# Multiplications by key; those that came latest are last. They are no plans (graph/exact_key): which
+# of these leave depends on addresses, and when the library is asked must not.
+cdef dict multiplied = {}
 
 
 def decide(int ordinal, served=None, double from_=LEAST, double behind=PATIENCE):
