@@ -11,17 +11,25 @@ from cyrt.runtime import waiting
 
 
 def leave() -> None:
-    """Wait for work in flight, close the driver, and report failures that nobody waited for.
+    """Wait for work in flight, close the driver, and report failures that nobody waited for, and
+    work that has not ended in time.
 
     They are printed on stderr, and an exit status of 0 becomes 1.
     """
     if not table.is_open():
         return
     seconds = settings.get("CYRT_EXIT_TIMEOUT")
-    _, errors = waiting.drain(seconds)
-    completion.drain(seconds)
+    busy, errors = waiting.drain(seconds)
+    lost = [f"work that nobody waited for failed: {error}" for error in errors]
+    limit = f"{seconds:g} s (CYRT_EXIT_TIMEOUT)"
+    for ordinal in sorted(busy):
+        operations, _, _ = table.operations_in_flight(ordinal).partition(" CYRT_")
+        text = f"work on device {ordinal} did not end within {limit} and was given up. {operations}"
+        lost.append(text.rstrip())
+    if not completion.drain(seconds) and not busy:
+        lost.append(f"completion handlers did not end within {limit} and were given up.")
     table.close()
-    for error in errors:
-        print(f"cyrt: work that nobody waited for failed: {error}", file=sys.stderr)
-    if errors:
+    for text in lost:
+        print(f"cyrt: {text}", file=sys.stderr)
+    if lost:
         exit_status.fail()

@@ -23,7 +23,7 @@ cdef class Mark:
     cdef CUevent event
     cdef int ordinal
     cdef unsigned int epoch
-    cdef list handlers
+    cdef list handlers          # None: they have run
     cdef Mark later             # the stream's next one
     # The next two fields are used in the first mark of a stream only.
     cdef Mark last              # the stream's last one

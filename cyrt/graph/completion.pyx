@@ -35,7 +35,7 @@ cdef Mark first = None      # the first mark of some stream, which begins the li
 _thread = None
 cdef bint started = False   # whether the thread runs, or some thread is starting it
 cdef bint present = False   # whether the thread has begun
-cdef bint running = False   # whether handlers are being called
+cdef Mark current = None    # the mark whose handlers are being called
 cdef bint asleep = False    # whether the thread waits for `wake`
 cdef PyThread_type_lock wake = NULL     # held but for the moment in which the thread is woken
 
@@ -155,7 +155,7 @@ cdef int sleep() except -1:
 
 
 def _run():
-    global present, running, _thread
+    global present, current, _thread
     cdef unsigned int pause = SHORTEST
     cdef Mark mark
     if present:             # it was started twice, since the first start was interrupted
@@ -165,8 +165,7 @@ def _run():
     while True:
         if first is None:
             sleep()
-        mark = take_reached_mark()
-        running = mark is not None
+        current = mark = take_reached_mark()
         if mark is None:
             with nogil:
                 usleep(pause)
@@ -175,8 +174,8 @@ def _run():
         pause = SHORTEST
         while mark.handlers:
             call(mark.handlers.pop(0))      # the handler is dropped after its call
-        mark = None
-        running = False
+        mark.handlers = None
+        current = mark = None
 
 
 cdef void call(handler) noexcept:
@@ -193,8 +192,23 @@ cdef void call(handler) noexcept:
 
 
 def drain(double seconds):
-    """Wait until every handler has run, for at most `seconds`."""
+    """Wait until every handler has run that is queued now, for at most `seconds`.
+
+    Returns
+    -------
+    bool
+        Whether they have run.
+    """
+    cdef list awaited = [] if current is None else [current]    # other threads may queue more
+    cdef Mark mark = first
+    while mark is not None:
+        awaited.append(mark.last)
+        mark = mark.other
     end = time.monotonic() + seconds
-    while process == READY and (first is not None or running) and time.monotonic() < end \
-            and threading.current_thread() is not _thread:
+    while process == READY and any([(<Mark>each).handlers is not None for each in awaited]):
+        if time.monotonic() >= end:
+            return False
+        if threading.current_thread() is _thread:
+            break
         time.sleep(0.0005)
+    return True

@@ -8,7 +8,7 @@ from cyrt.driver.table cimport MAX_DEVICES, READY, cu, faulted, process
 from cyrt.runtime.device cimport (
     context_of, current_ordinal, enter, enter_quietly, leave, leave_quietly, verify,
 )
-from cyrt.runtime.pacing cimport wait_for_room
+from cyrt.runtime.pacing cimport has_spare_room, wait_for_room
 from cyrt.runtime.seam cimport graph
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream_state cimport (
@@ -224,20 +224,21 @@ cdef int wait_all(int ordinal) except -1:
 
 
 def drain(double seconds):
-    """Launch what is recorded and wait until nothing is in flight, for at most `seconds`. Wrapped
-    streams, and streams that are captured, are not waited for.
+    """Launch what is recorded and wait until it has ended, for at most `seconds`. Wrapped streams,
+    streams that are captured, and what other threads launch meanwhile are not waited for.
 
     Returns
     -------
     tuple
-        Whether nothing is in flight, and a list of the errors that were not raised before.
+        The devices, by their indices, whose work has not ended; and a list of the errors that were
+        not raised before.
     """
     cdef double end = cyrt_now() + seconds
     cdef StreamState* state
     cdef list errors = []
-    cdef bint idle = True
+    cdef set busy = set()
     if process != READY:            # the driver was never opened, or this is a forked child
-        return idle, errors
+        return busy, errors
     for ordinal in range(MAX_DEVICES):
         if states[ordinal] != NULL and not faulted[ordinal]:
             state = states[ordinal]
@@ -246,7 +247,7 @@ def drain(double seconds):
                     if wait_until(state, end):      # else its queue may be full: a launch may block
                         flush(state, b"everything is launched and waited for")
                     else:
-                        idle = False
+                        busy.add(ordinal)
                 except Exception as error:
                     errors.append(error)
                 state = state.next
@@ -254,29 +255,42 @@ def drain(double seconds):
         state = states[ordinal]
         while state != NULL and not faulted[ordinal]:
             try:
-                idle = wait_until(state, end) and idle
+                if not wait_until(state, end):
+                    busy.add(ordinal)
             except Exception as error:
                 errors.append(error)
             state = state.next
-    return idle, errors
+    if busy:
+        graph.release_all_ended()       # so that operations_in_flight() names no others
+    return busy, errors
 
 
 cdef bint wait_until(StreamState* state, double end) except -1:
-    """Wait until a time for the stream's work; return whether it has ended. Wrapped and captured
-    streams are not waited for."""
+    """Wait until a time for what is on the stream now; return whether it has ended. Wrapped and
+    captured streams are not waited for."""
     cdef CUresult result = CUDA_ERROR_NOT_READY
+    cdef CUevent event = NULL       # after that work: another thread may go on launching
     cdef int entered
     if not state.owned or state.capturing:
         return True
     entered = enter_quietly(state.ordinal, state.epoch)
     if entered < 0:
         return True
-    with nogil:
-        while True:
-            result = query_stream(state.handle)
-            if result != CUDA_ERROR_NOT_READY or cyrt_now() >= end:
-                break
-            cyrt_nap(100_000)
+    while True:
+        with nogil:
+            result = query_stream(state.handle) if event == NULL else query_event(event)
+            if result == CUDA_ERROR_NOT_READY:
+                cyrt_nap(100_000)
+        if result != CUDA_ERROR_NOT_READY or cyrt_now() >= end:
+            break
+        if event == NULL and not state.capturing and has_spare_room(state):
+            record_event(&event, state.handle)
+            state.put += 1
+    if event != NULL:
+        cu.cuEventDestroy(event)
+        if printing and result == CUDA_SUCCESS:
+            with nogil:
+                query_stream(state.handle)      # prints the text
     if result == CUDA_ERROR_NOT_READY:
         leave_quietly(entered)
         return False
