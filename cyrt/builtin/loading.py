@@ -22,7 +22,7 @@ from cyrt.builtin.row import Row
 from cyrt.driver.errors import CompileError
 from cyrt.logger import logger
 from cyrt.runtime.device import Device
-from cyrt.runtime.module import LoadedFunction, LoadedModule, loading
+from cyrt.runtime.module import LoadedFunction, LoadedModule, load_uninterrupted, loading
 from cyrt.version import __version__
 
 _PACKAGE = Path(__file__).resolve().parent.parent
@@ -106,7 +106,7 @@ def _load_once(key: tuple[int, int, str], load: Callable[[], _Loaded]) -> _Loade
         with loading:
             if key not in _modules:
                 # A signal handler that ran during the load may have loaded it first.
-                _modules.setdefault(key, load())
+                load_uninterrupted(key, lambda: _modules.setdefault(key, load()))
     return _modules[key]
 
 

@@ -17,7 +17,7 @@ from cyrt.kernels.kernel import Kernel
 from cyrt.runtime import image as images
 from cyrt.runtime.device import Device
 from cyrt.runtime.memory import Buffer
-from cyrt.runtime.module import LoadedFunction, LoadedModule, loading
+from cyrt.runtime.module import LoadedFunction, LoadedModule, load_uninterrupted, loading
 
 if TYPE_CHECKING:
     from cyrt.jit.compiler import Image
@@ -307,7 +307,10 @@ class Module:
             with loading:
                 if ordinal not in self._loaded:
                     # A signal handler that ran during the load may have stored one first.
-                    self._loaded.setdefault(ordinal, self._new_module(code, device))
+                    load_uninterrupted(
+                        (self, ordinal),
+                        lambda: self._loaded.setdefault(ordinal, self._new_module(code, device)),
+                    )
         return self._loaded[ordinal]
 
     @staticmethod

@@ -1,3 +1,4 @@
+from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager
 from typing import SupportsIndex
 
@@ -5,6 +6,8 @@ from cyrt.runtime.device import Device
 from cyrt.runtime.memory import Buffer
 
 loading: AbstractContextManager[bool]
+
+def load_uninterrupted(key: Hashable, load: Callable[[], object]) -> None: ...
 
 class LoadedModule:
     ordinal: int

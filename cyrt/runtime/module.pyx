@@ -1,6 +1,8 @@
 """Code on a device: modules, functions and their attributes."""
 
+import _thread
 import threading
+import time
 
 cimport cython
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
@@ -32,6 +34,8 @@ cdef enum:
 # lock, so that no two threads wait for each other. It is reentrant, since a finalizer or a signal
 # handler that runs during a load may load code, too.
 loading = threading.RLock()
+_begun = set()          # the loads that some thread has begun: the thread and the key
+_apart = {}             # key -> the Apart that loads it
 cdef unsigned long long last_serial = 0
 cdef Limits[MAX_DEVICES] limits         # zeros until they are queried
 
@@ -57,6 +61,55 @@ cdef const Limits* limits_of(int ordinal) except NULL:
         found.clusters = device.attribute("CLUSTER_LAUNCH")
         found.threads = device.attribute("MAX_THREADS_PER_BLOCK")
     return found
+
+
+class Apart:
+    """A load on a thread of its own."""
+
+    def __init__(self, load):
+        self.load = load
+        self.ended = False
+        self.error = None
+        _thread.start_new_thread(self.run, ())
+
+    def run(self):
+        try:
+            self.load()
+        except BaseException as error:
+            self.error = error
+        self.ended = True
+
+
+def load_uninterrupted(key, load):
+    """Call ``load()``, on a thread of its own if this thread has begun a load of that key and a
+    signal handler or a finalizer interrupted it.
+
+    A handler cannot wait for the load that it interrupted. If it began one on its own thread, the
+    next signal would interrupt this, too, so that under a timer no load would end. No signal
+    interrupts another thread, and handlers that interrupt the wait for it wait for it as well.
+
+    Parameters
+    ----------
+    key : hashable
+    load : callable
+        It stores what it loads: a handler may run as soon as it has returned. It needs no lock
+        that the interrupted load may hold.
+    """
+    mine = threading.get_ident(), key
+    if mine not in _begun:
+        _begun.add(mine)
+        try:
+            load()
+        finally:
+            _begun.discard(mine)
+        return
+    apart = _apart.get(key) or _apart.setdefault(key, Apart(load))
+    while not apart.ended:
+        time.sleep(0.0005)
+    if _apart.get(key) is apart:
+        _apart.pop(key, None)
+    if apart.error is not None:
+        raise apart.error
 
 
 cdef class Code:

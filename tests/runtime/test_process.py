@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 import pytest
+
+from cyrt import settings
 
 SPIN = """
 import cyrt
@@ -101,8 +104,132 @@ def test_exit_with_work_in_flight(python):
 
 @pytest.mark.usefixtures("only_emulated")
 def test_exit_does_not_wait_for_ever(python):
+    """It names what it gives up, and the status is that of a failure."""
     done = python(SPIN + "forever[1, 1](flag)\n", CYRT_EXIT_TIMEOUT="0.5")
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 1
+    text = "cyrt: work on device 0 did not end within 0.5 s (CYRT_EXIT_TIMEOUT) and was given up."
+    assert done.stderr.startswith(text)
+    if settings.get("CYRT_GRAPHS"):
+        assert re.fullmatch(r" Operations in flight: .*forever\.\n", done.stderr[len(text) :])
+
+
+def test_exit_does_not_wait_for_what_a_daemon_thread_launches_meanwhile(python):
+    done = python(
+        """
+        import sys, threading, time
+        import cyrt
+
+        def work():
+            x = cyrt.ones(1 << 14)
+            while True:             # faster than the device
+                x = x + 1
+
+        threading.Thread(target=work, daemon=True).start()
+        while cyrt.memory_stats()["in_use"] == 0:
+            time.sleep(0.01)
+        time.sleep(0.5)
+        begin = time.monotonic()
+        cyrt._leave()               # what the interpreter's exit calls
+        print(time.monotonic() - begin < 30)
+        """,
+        CYRT_EXIT_TIMEOUT="60",
+    )
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
+
+
+def test_exit_waits_for_the_handlers_that_are_queued_and_no_others(python):
+    done = python(
+        """
+        import threading, time
+        import cyrt
+
+        def add_more():
+            x = cyrt.ones(10)
+            while True:
+                x = x + 1
+                cyrt.current_encoder().add_completed_handler(lambda: time.sleep(0.01))
+                cyrt.commit()
+                time.sleep(0.005)   # there is always one that has not run
+
+        called = []
+        x = cyrt.ones(10) + 1
+        cyrt.current_encoder().add_completed_handler(lambda: called.append(time.sleep(0.2)))
+        cyrt.commit()
+        threading.Thread(target=add_more, daemon=True).start()
+        time.sleep(0.1)
+        begin = time.monotonic()
+        cyrt._leave()
+        print(len(called), time.monotonic() - begin < 30)
+        """,
+        CYRT_EXIT_TIMEOUT="60",
+    )
+    assert (done.returncode, done.stdout) == (0, "1 True\n"), done.stderr
+
+
+def test_exit_names_handlers_that_do_not_end(python):
+    done = python(
+        """
+        import threading
+        import cyrt
+        x = cyrt.ones(10) + 1
+        cyrt.current_encoder().add_completed_handler(threading.Event().wait)
+        cyrt.commit()
+        """,
+        CYRT_EXIT_TIMEOUT="0.5",
+    )
+    assert done.returncode == 1
+    assert done.stderr == (
+        "cyrt: completion handlers did not end within 0.5 s (CYRT_EXIT_TIMEOUT) and were given "
+        "up.\n"
+    )
+
+
+@pytest.mark.usefixtures("only_emulated")
+@pytest.mark.parametrize(
+    "use",
+    ["cyrt.add(total, 1, out=total)", "module['f'][1, 1](total)"],
+    ids=["built-in", "user's"],
+)
+def test_a_signal_handler_that_needs_code_whose_load_it_interrupts(python, use):
+    """A signal comes during each load, as from a timer that is shorter than a load."""
+    done = python(
+        f"""
+        import ctypes, signal
+        import cyrt
+        from cyrt.driver import table
+
+        SOURCE = 'extern "C" __global__ void f(float* x) {{{{ *x += 1; }}}}'
+        module = cyrt.Module(SOURCE)        # loaded on device 0
+        device = cyrt.Device(1)
+        with device:
+            total, own = cyrt.zeros(1), cyrt.Stream()
+        depth = deepest = 0
+
+        def handler(signum, frame):
+            global depth, deepest
+            depth += 1
+            deepest = max(depth, deepest)
+            with device, own:
+                {use}
+            depth -= 1
+
+        @ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 2, ctypes.c_uint,
+                          *[ctypes.c_void_p] * 2)
+        def load(*arguments):
+            if depth < 20:
+                signal.raise_signal(signal.SIGALRM)
+            return original(*arguments)
+
+        signal.signal(signal.SIGALRM, handler)
+        address = ctypes.cast(load, ctypes.c_void_p).value
+        original = type(load)(table.replace("cuModuleLoadDataEx", address))
+        with device:
+            {use}
+        print(0 < deepest < 10, total.item() > 1)
+        """,
+        CYRT_EMULATED_DEVICES="2",
+    )
+    assert (done.returncode, done.stdout) == (0, "True True\n"), done.stderr
 
 
 def test_a_bad_time_limit_of_the_exit_is_an_error_of_the_first_use(python):
