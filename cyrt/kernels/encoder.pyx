@@ -54,6 +54,8 @@ class _Block(ContextDecorator):
         return next(self.generator)
 
     def __exit__(self, kind, error, traceback):
+        if not self.begun:
+            raise RuntimeError("a block ends after it has begun: write `with` before it")
         if error is None:
             next(self.generator, None)
             return

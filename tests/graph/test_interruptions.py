@@ -325,6 +325,11 @@ def test_a_block_decorates_a_function():
         block = cyrt.batch()
         with block, pytest.raises(RuntimeError, match="a block begins once"):
             block.__enter__()
+        block = cyrt.batch()
+        with pytest.raises(RuntimeError, match="a block ends after it has begun"):
+            block.__exit__(None, None, None)
+        with block:
+            pass
 
 
 def test_a_signal_leaves_no_work_on_others_memory_behind(gate, handle):
