@@ -186,9 +186,7 @@ def test_exit_names_handlers_that_do_not_end(python):
 
 @pytest.mark.usefixtures("only_emulated")
 @pytest.mark.parametrize(
-    "use",
-    ["cyrt.add(total, 1, out=total)", "module['f'][1, 1](total)"],
-    ids=["built-in", "user's"],
+    "use", ["cyrt.add(total, 1, out=total)", "module['f'][1, 1](total)"], ids=["built-in", "user's"]
 )
 def test_a_signal_handler_that_needs_code_whose_load_it_interrupts(python, use):
     """A signal comes during each load, as from a timer that is shorter than a load."""
