@@ -39,8 +39,8 @@ PATIENCE = 1 << 43
 COUNTED = 256
 
 cdef double least = LEAST, patience = PATIENCE
-# Multiplications by key; those that came latest are last. They are no plans (graph/exact_key): which
-# of these leave depends on addresses, and when the library is asked must not.
+# Multiplications by key; those that came latest are last. They are not plans (graph/exact_key):
+# which plans are dropped depends on addresses, and when the library is asked must not.
 cdef dict multiplied = {}
 
 

@@ -261,7 +261,7 @@ cdef int add_foreign(Recorder self, list foreign, Use* uses, int num_uses) excep
     self.state.outside = True
     if self.foreign is None:
         self.foreign = foreign[:]
-    elif len(foreign) > 1 or foreign[0] is not self.foreign[-1]:
+    elif len(foreign) > 1 or foreign[0] is not self.foreign[len(self.foreign) - 1]:
         self.foreign.extend(foreign)
     for i in range(num_uses):
         block = uses[i].block

@@ -48,7 +48,7 @@ cdef int launch(Kernel kernel, const Geometry* geometry, PyObject** args,
 cdef int launch_any(Kernel kernel, const Geometry* geometry, PyObject** args, Py_ssize_t count,
                     list declared) except -1
 
-# Call a launch with keywords, of which it has `reads` and `writes`; `advice` ends the error of others.
+# Call a launch with keywords: it has `reads` and `writes`; `advice` ends the error of others.
 cdef object call_by_name(object launch, str kernel, PyObject** args, Py_ssize_t positional,
                          tuple keywords, str advice)
 
