@@ -8,6 +8,10 @@
 #   16 per element, and its offsets stay within 64 bits. Sizes of 0 are left out of the product, so
 #   that the limit does not depend on the order of the dimensions. New arrays are checked;
 #   functions whose views may have more elements than their source call check_size.
+# - A view whose elements share memory is READ_ONLY, and so is every view of it: what writes to an
+#   array that the user passes calls check_writable (ops/copy), or is a kernel whose parameter
+#   refuses it. `attach_view` inherits the trait and finds stride 0; windows and views of other
+#   libraries' arrays set it.
 # - cyrt/ops implements assignment: ops/seam sets the pointer to it on import.
 
 cimport cython
@@ -64,6 +68,9 @@ cdef inline bint has_shape(Array x, int ndim, const long long* dims) noexcept:
     return True
 # Return whether two arrays may share bytes.
 cdef bint overlaps(Array a, Array b) noexcept
+# Return whether no two elements share memory: each step leads beyond what all shorter ones reach
+# together.
+cdef bint are_apart(Array x) noexcept
 cdef tuple shape_of(Array x)
 # Return x itself if it is dense, otherwise a dense copy.
 cdef Array as_contiguous(Array x)

@@ -3,7 +3,7 @@
 cimport cython
 from cpython.object cimport PyTypeObject
 from cpython.type cimport PyType_Modified
-from libc.stdlib cimport malloc
+from libc.stdlib cimport llabs, malloc
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from cyrt.runtime.device cimport Device, context_of
 from cyrt.runtime cimport memory as memories
 from cyrt.runtime.exchange cimport capsule_of, interface_of
 from cyrt.runtime.memory cimport (
-    CYRT_INITIALISE_REFERENCES, REPEATED, SCATTERED, Memory, copy_memory, export_address,
+    CYRT_INITIALISE_REFERENCES, READ_ONLY, SCATTERED, Memory, copy_memory, export_address,
     live_block, track, view_bytes,
 )
 from cyrt.runtime.pool cimport allocate
@@ -101,12 +101,14 @@ cdef Array attach_view(Array x, Memory memory, int code, long long offset):
         if x.dims[d] != 1 and x.steps[d] != contiguous:
             traits |= SCATTERED
             if x.steps[d] == 0:
-                traits |= REPEATED
+                traits |= READ_ONLY
         contiguous *= x.dims[d]
     if contiguous == 0:
         traits = 0
     x.dense = traits == 0
     x.code = code
+    if contiguous != 0:
+        traits |= memory.traits & READ_ONLY
     x.traits = traits | 1 << code
     x.count = contiguous
     x.size = contiguous * itemsizes[code]
@@ -152,6 +154,22 @@ cdef bint overlaps(Array a, Array b) noexcept:
     low, high = extent_of(a)
     other_low, other_high = extent_of(b)
     return other_low + distance < high and low < other_high + distance
+
+
+cdef bint are_apart(Array x) noexcept:
+    cdef long long step, other, reach
+    cdef int d, e
+    if x.count == 0:
+        return True
+    for d in range(x.ndim_):
+        step, reach = llabs(x.steps[d]), 0
+        for e in range(x.ndim_):
+            other = llabs(x.steps[e])
+            if other < step or (other == step and e < d):
+                reach += (x.dims[e] - 1) * other
+        if x.dims[d] > 1 and step <= reach:
+            return False
+    return True
 
 
 cdef tuple shape_of(Array x):

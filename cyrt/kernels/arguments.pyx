@@ -10,7 +10,7 @@ from cyrt.runtime.dlpack cimport (
 )
 from cyrt.runtime.interop cimport as_buffer
 from cyrt.runtime.memory cimport (
-    ELEMENT_TYPES, OTHER_TYPE, REPEATED, SCATTERED, Memory, live_block,
+    ELEMENT_TYPES, OTHER_TYPE, READ_ONLY, SCATTERED, Memory, live_block,
 )
 from cyrt.runtime.outside cimport is_outside
 from cyrt.runtime.state cimport MANAGED_MEMORY, PINNED_MEMORY, READ, WRITE, Block
@@ -48,7 +48,7 @@ cdef int set_checks(Param* param, object fit, bint strided) except -1:
     if not strided:
         param.refused |= SCATTERED
     if param.writes:
-        param.refused |= REPEATED
+        param.refused |= READ_ONLY
     # The size of three elements is no power of two: check_array has to compute it.
     param.coarse = (param.unit | param.align) - 1 if param.unit & param.unit - 1 == 0 else MOST
     return 0
@@ -79,10 +79,10 @@ cdef int check_array(const Param* param, Memory memory, tuple description) excep
         types = [each for each in DTYPES if not param.refused >> <int>each.code & 1]
         raise TypeError(f"expected an array of {' or '.join(each.name for each in types)}, "
                         f"{received}; {conversion(memory.traits, types)}")
-    if wrong & REPEATED:
+    if wrong & READ_ONLY:
         strided = " and make the kernel with strided=True" if param.refused & SCATTERED else ""
         raise ValueError("expected an array whose elements do not share memory, because the "
-                         f"parameter is not const, {received}, a broadcast view; copy it with "
+                         f"parameter is not const, {received}, a read-only view; copy it with "
                          f".copy(), or declare the parameter const{strided}")
     if wrong:
         raise ValueError(f"expected a C-contiguous array, {received}; copy it with .copy() or "
@@ -91,8 +91,8 @@ cdef int check_array(const Param* param, Memory memory, tuple description) excep
     if memory.address % param.align:
         raise ValueError(f"expected an address that is a multiple of {param.align}, got "
                          f"{memory.address:#x}, {received}; copy it with .copy()")
-    raise ValueError(f"expected a multiple of {param.unit} bytes, got {memory.size:,}, {received}; "
-                     "pad it")
+    raise ValueError(f"expected a multiple of {param.unit} bytes, {received}, of {memory.size:,} "
+                     "bytes; pad it")
 
 
 cdef unsigned int layout_traits(shape, strides, Py_ssize_t itemsize) except? 0xffffffff:
@@ -103,7 +103,7 @@ cdef unsigned int layout_traits(shape, strides, Py_ssize_t itemsize) except? 0xf
         if count != 1 and step != itemsize:
             traits |= SCATTERED
             if step == 0:
-                traits |= REPEATED
+                traits |= READ_ONLY
         itemsize *= count
     return traits
 

@@ -12,6 +12,7 @@ from cyrt.ops.arguments import check_array
 from cyrt.ops.copy cimport cast, check_device
 from cyrt.ops.promotion cimport kinds
 from cyrt.ops.views import outline
+from cyrt.runtime.memory cimport READ_ONLY
 
 
 cdef int FLOAT32 = _dtype("float32").code
@@ -55,24 +56,6 @@ def check_operands(str name, q, k, v):
     if heads % shared if shared else heads:
         raise ValueError(f"{name}: {heads} heads of q are not a multiple of the {shared} heads of "
                          f"k and v: shapes {shape_of(queries)} and {shape_of(keys)}")
-
-
-cdef bint are_apart(Array x) noexcept:
-    """Return whether no two elements share memory: each step leads beyond what all shorter ones
-    reach together."""
-    cdef long long step, other, reach
-    cdef int d, e
-    if x.count == 0:
-        return True
-    for d in range(x.ndim_):
-        step, reach = llabs(x.steps[d]), 0
-        for e in range(x.ndim_):
-            other = llabs(x.steps[e])
-            if other < step or (other == step and e < d):
-                reach += (x.dims[e] - 1) * other
-        if x.dims[d] > 1 and step <= reach:
-            return False
-    return True
 
 
 cdef bint are_distant(Array x, long long distance, unsigned done) noexcept:
@@ -120,7 +103,7 @@ cdef int check_rows(str name, Array x, Array q, Array k) except -1:
         raise ValueError(f"attention: cache: {name}: expected shape ({k.dims[0]}, {k.dims[1]}, "
                          f"capacity, {k.dims[3]}), got {shape_of(x)}")
     check_device(x, q, "attention", f"cache: {name}")
-    if not are_apart(x) or x.dims[3] > 1 and x.steps[3] != 1:
+    if x.traits & READ_ONLY or x.dims[3] > 1 and x.steps[3] != 1:
         raise ValueError(f"attention: cache: {name}: expected an array whose elements share no "
                          f"memory, with contiguous features, got strides {x.strides} of shape "
                          f"{shape_of(x)}")

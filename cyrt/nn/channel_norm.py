@@ -407,10 +407,10 @@ def _check_running(
     if not (training and running_mean is None and running_var is None):
         for argument, each in (("running_mean", running_mean), ("running_var", running_var)):
             _check_parameter(name, argument, each, x)  # type: ignore[arg-type]
-            if training and each is not None and each.size > 1 and each.strides[0] == 0:
+            if training and each is not None and not each.flags.writeable:
                 raise ValueError(
-                    f"{name}: {argument}: it is updated, and the elements of a broadcast array "
-                    "share memory: copy() it first"
+                    f"{name}: {argument}: it is updated, and this array is a read-only view: "
+                    "copy() it first"
                 )
     if training and x.shape[-1] and math.prod(x.shape[:-1]) < 2:
         raise ValueError(

@@ -14,6 +14,7 @@ from cyrt.ndarray cimport (
 from cyrt.nn.rows cimport array_of, bool_of, may_overwrite, spaced_rows
 from cyrt.ops.copy cimport cast, check_device
 from cyrt.ops.promotion cimport kinds, promote
+from cyrt.runtime.memory cimport READ_ONLY
 from cyrt.runtime.stream cimport current_state
 
 cdef int SWIGLU_VJP = op_code("swiglu_vjp")
@@ -43,7 +44,7 @@ cdef Array gradient_target(tuple operands, int code, bint donate, Array other):
     `other`, a gradient already, does not share; or new memory."""
     cdef Array first = operands[0], target, each
     for target in operands if donate else ():
-        if not target.dense or target.code != code \
+        if not target.dense or target.traits & READ_ONLY or target.code != code \
                 or (other is not None and overlaps(target, other)):
             continue
         for each in operands:

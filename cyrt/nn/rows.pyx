@@ -8,6 +8,7 @@ from cyrt.ndarray cimport Array, as_contiguous, overlaps, shape_of
 from cyrt.ops.arguments import check_array, check_bool
 from cyrt.ops.copy cimport check_device
 from cyrt.ops.promotion cimport outputs
+from cyrt.runtime.memory cimport READ_ONLY
 
 
 cdef void count_rows(Rows* rows, Array x) noexcept:
@@ -42,11 +43,7 @@ cdef Array spaced_rows(Array x, long long* step):
 
 
 cdef bint writable_rows(Array x, long long* step) noexcept:
-    cdef int d
-    for d in range(x.ndim_):
-        if x.steps[d] == 0 and x.dims[d] > 1:
-            return False
-    return are_spaced(x, step)
+    return not x.traits & READ_ONLY and are_spaced(x, step)
 
 
 cdef bint may_overwrite(Array target, Array operand) noexcept:

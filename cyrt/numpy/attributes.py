@@ -61,7 +61,8 @@ class Flags:
     c_contiguous, f_contiguous : bool
         Whether the elements are contiguous, in C order or in Fortran order.
     writeable : bool
-        Whether the array may be written: no two elements share memory.
+        Whether the array may be written: False of a view whose elements share memory, and of every
+        view of it.
     owndata : bool
         Whether the array is not a view.
     """

@@ -29,8 +29,8 @@ def sliding_window_view(x: Array, window_shape: Any, axis: Any = None) -> Array:
     Returns
     -------
     Array
-        The dimensions of the windows' positions, then those of the windows. Windows share elements:
-        if several values are written to one element, any of them is kept.
+        A view: the dimensions of the windows' positions, then those of the windows. It is read-only
+        if windows overlap.
     """
     check_array(x, "sliding_window_view: x")
     lengths = _ints(window_shape)
@@ -57,7 +57,7 @@ def _ints(value: Any) -> tuple[int, ...]:
 
 
 def may_share_memory(a: Array, b: Array) -> bool:
-    """Whether the address ranges of two arrays overlap."""
+    """Whether the address ranges of two arrays overlap; False if one is NumPy's."""
     return _compare_memory(np.may_share_memory, a, b, "may_share_memory")
 
 
@@ -67,6 +67,9 @@ def shares_memory(a: Array, b: Array) -> bool:
 
 
 def _compare_memory(function: Any, a: Array, b: Array, name: str) -> bool:
-    for each in (a, b):
-        check_array(each, name)
+    for each, other in ((a, b), (b, a)):
+        if not (isinstance(each, np.ndarray) and isinstance(other, Array)):
+            check_array(each, name)
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return False  # one lies on the host
     return a.device == b.device and bool(function(outline(a), outline(b)))

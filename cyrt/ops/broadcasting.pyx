@@ -47,7 +47,7 @@ def broadcast_to(x, /, shape):
     Returns
     -------
     Array
-        A read-only view: its elements share memory.
+        A view. If its elements share memory it is read-only, and so are views of it.
 
     Raises
     ------
@@ -67,7 +67,7 @@ def broadcast_to(x, /, shape):
 
 
 def broadcast_arrays(*arrays):
-    """Return read-only views of arrays in their common broadcast shape, a tuple."""
+    """Return views of arrays in their common broadcast shape, a tuple; see :func:`broadcast_to`."""
     cdef long long[MAX_NDIM] dims
     cdef list inputs = [array_of("broadcast_arrays", each) for each in arrays]
     cdef int ndim = 0

@@ -24,5 +24,5 @@ cdef Array check_out(str name, object out, int code, int ndim, const long long* 
                      int ordinal=*)
 # Return the result, or `out`, which may be another library's array, with the result in it.
 cdef object write_out(str name, Array result, object out)
-# Raise a ValueError if elements of the target share memory: each is written on its own.
+# Raise a ValueError if the target is a read-only view.
 cdef int check_writable(Array target) except -1

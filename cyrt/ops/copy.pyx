@@ -17,7 +17,7 @@ from cyrt.ops.arguments import check_array, check_flags, refuse_device
 from cyrt.ops.promotion cimport NUM_DTYPES, is_number, put_number, same_kind
 from cyrt.ops.tensors cimport view_output
 from cyrt.runtime.device cimport ordinal_of
-from cyrt.runtime.memory cimport copy_memory, live_block
+from cyrt.runtime.memory cimport READ_ONLY, copy_memory, live_block, refuse_read_only
 from cyrt.runtime.stream cimport current_state
 
 cdef int COPY = op_code("copy")
@@ -71,13 +71,8 @@ def check_devices(str name not None, **arguments):
 
 
 cdef int check_writable(Array target) except -1:
-    cdef int d
-    if target.dense:
-        return 0
-    for d in range(target.ndim_):
-        if target.steps[d] == 0 and target.dims[d] > 1:
-            raise ValueError("elements of a broadcast array share memory: it cannot be written; "
-                             "copy() it first")
+    if target.traits & READ_ONLY:
+        refuse_read_only()
     return 0
 
 

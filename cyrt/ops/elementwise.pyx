@@ -40,7 +40,7 @@ from cyrt.ops.promotion cimport (
     python_number, refuse_type, same_kind,
 )
 from cyrt.ops.tensors cimport view_operand, view_other, view_output
-from cyrt.runtime.memory cimport Memory, block_of, live_block, overwriting
+from cyrt.runtime.memory cimport READ_ONLY, Memory, block_of, live_block, overwriting
 from cyrt.runtime.module cimport LoadedFunction
 from cyrt.runtime.pool cimport allocate_next, is_next
 from cyrt.runtime.state cimport OVERWRITE, Block, StreamState
@@ -90,7 +90,8 @@ cdef inline int compute_type(int op, int code) except -1:
 
 
 cdef int refuse_operand(str name, object value) except -1:
-    advice = "; cyrt.asarray() copies it to the device" if isinstance(value, np.ndarray) else ""
+    advice = "; cyrt.asarray() copies it to the device" \
+        if isinstance(value, (np.ndarray, list, tuple)) else ""
     raise TypeError(f"{name}: expected an Array, got {type_name(value)}{advice}")
 
 
@@ -274,7 +275,7 @@ cdef inline int join_shapes(int op, int count, Operand* operands, long long* dim
 
 cdef inline bint may_write(int op, Form form, Array x, PyObject* other, Array out) noexcept:
     """Return whether an operation may write to `out` as it goes."""
-    return outputs[op][x.code] == x.code \
+    return outputs[op][x.code] == x.code and not out.traits & READ_ONLY \
         and (out is x or (out.dense and out.code == x.code and has_shape(out, x.ndim_, x.dims)
                           and not overlaps(out, x))) \
         and (form != BINARY or other == <PyObject*>out or not overlaps(out, <Array>other))

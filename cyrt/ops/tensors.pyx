@@ -11,14 +11,14 @@ from cyrt.builtin.space cimport MAX_NDIM
 from cyrt.driver.cuda cimport CUdeviceptr
 from cyrt.driver.table cimport MAX_DEVICES
 from cyrt.kernels.arguments cimport is_plain, traits_of_type
-from cyrt.ndarray cimport Array, view_of
+from cyrt.ndarray cimport Array, are_apart, view_of
 from cyrt.ops.promotion cimport is_number
 from cyrt.runtime.device cimport contexts
 from cyrt.runtime.dlpack cimport (
     DLPackExchangeAPI, DLTensor, KDL_CUDA, KDL_CUDA_HOST, KDL_CUDA_MANAGED,
 )
 from cyrt.runtime.interop cimport order_after_legacy, tensor_of
-from cyrt.runtime.memory cimport OTHER_TYPE, Buffer, Memory, foreign_buffer
+from cyrt.runtime.memory cimport OTHER_TYPE, READ_ONLY, Buffer, Memory, foreign_buffer
 from cyrt.runtime.producer cimport Producer, describe, producer_of, work_stream
 from cyrt.shape cimport check_size, dims_of
 
@@ -64,6 +64,7 @@ cdef tuple from_other(obj, bint lasting):
     cdef long long[MAX_NDIM] dims
     cdef long long[MAX_NDIM] steps
     cdef Memory memory
+    cdef Array view
     cdef int d, ndim
     memory, shape, strides, first, kind, itemsize, read_only = tensor_of(obj, lasting)
     name = "bfloat16" if kind == "E" else "bool" if kind == "b" else next(
@@ -85,7 +86,10 @@ cdef tuple from_other(obj, bint lasting):
     if (memory.address + <long long>first) % itemsize:
         raise ValueError(f"{type(obj).__name__}: its address is not a multiple of the element's "
                          f"{itemsize} bytes")
-    return view_of(memory, _dtype(name).code, ndim, dims, steps, first // itemsize), read_only
+    view = view_of(memory, _dtype(name).code, ndim, dims, steps, first // itemsize)
+    if not are_apart(view):
+        view.traits |= READ_ONLY
+    return view, read_only
 
 
 cdef bint on_device(obj):

@@ -7,8 +7,9 @@ import numpy as np
 
 from cyrt.dtypes import dtype as _dtype
 from cyrt.builtin.space cimport MAX_NDIM
-from cyrt.ndarray cimport Array, itemsizes, shape_of, view_of
+from cyrt.ndarray cimport Array, are_apart, itemsizes, shape_of, view_of
 from cyrt.ops.shapes cimport array_of, axis_at, check_ndim
+from cyrt.runtime.memory cimport READ_ONLY
 from cyrt.shape cimport check_size
 
 
@@ -60,7 +61,8 @@ def diagonal(x, /, offset=0, axis1=0, axis2=1):
 
 
 def windows(x, length, /):
-    """Return all windows of `length` neighbours along the last axis as a read-only view.
+    """Return all windows of `length` neighbours along the last axis as a view, which is read-only
+    if windows overlap.
 
     Parameters
     ----------
@@ -75,7 +77,7 @@ def windows(x, length, /):
     """
     cdef long long[MAX_NDIM] dims
     cdef long long[MAX_NDIM] steps
-    cdef Array array = array_of("sliding_window_view", x)
+    cdef Array array = array_of("sliding_window_view", x), view
     cdef int last = array.ndim_ - 1, d
     check_ndim(array.ndim_ + 1)
     for d in range(array.ndim_):
@@ -83,7 +85,10 @@ def windows(x, length, /):
     dims[last], dims[last + 1] = array.dims[last] - length + 1, length
     steps[last + 1] = array.steps[last]
     check_size(array.ndim_ + 1, dims)
-    return view_of(array, array.code, array.ndim_ + 1, dims, steps, 0)
+    view = view_of(array, array.code, array.ndim_ + 1, dims, steps, 0)
+    if not are_apart(view):
+        view.traits |= READ_ONLY
+    return view
 
 
 def view_as(x, dtype, /):
@@ -104,6 +109,9 @@ def view_as(x, dtype, /):
     cdef long long[MAX_NDIM] dims
     cdef long long[MAX_NDIM] steps
     cdef Array array = array_of("view", x)
+    if isinstance(dtype, (int, tuple)):
+        raise TypeError(f"view: expected an element type, got {dtype!r}; reshape({dtype!r}) views "
+                        "the elements in another shape")
     cdef int code = _dtype(dtype).code, last = array.ndim_ - 1, d
     cdef long long old = itemsizes[array.code], new = itemsizes[code]
     cdef bint fits = True
@@ -136,11 +144,8 @@ def layout(x, /):
     """
     cdef Array array = array_of("layout", x)
     cdef Array reversed_ = array.T
-    cdef bint writable = True
-    cdef int d
-    for d in range(array.ndim_):
-        writable = writable and (array.steps[d] != 0 or array.dims[d] < 2)
-    return bool(array.dense), bool(reversed_.dense), bool(writable), array.base is None
+    return (bool(array.dense), bool(reversed_.dense), not array.traits & READ_ONLY,
+            array.base is None)
 
 
 def outline(x, /):

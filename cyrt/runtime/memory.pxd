@@ -18,7 +18,7 @@ cdef enum Trait:
     ELEMENT_TYPES = (1 << 24) - 1
     OTHER_TYPE = 1 << 24        # an element type of another library that cyrt does not have
     SCATTERED = 1 << 25         # the bytes are not exactly those from address to address + size
-    REPEATED = 1 << 26          # elements share bytes: stride 0 in a dimension of size above 1
+    READ_ONLY = 1 << 26         # elements share bytes, or it is a view of such an array
 
 cdef extern from "Python.h":
     void PyObject_GC_Track(object)
@@ -96,5 +96,7 @@ cdef Buffer view_bytes(Memory memory, size_t start, size_t nbytes)
 # if a copy that is not `blocking` uses pageable memory.
 cdef int copy_memory(Memory memory, other, stream, bint outward, bint blocking=*) except -1
 cdef int fill_memory(Memory memory, value, stream) except -1
+# Raise the error of writing to an array that is READ_ONLY.
+cdef int refuse_read_only() except -1
 # Export the address: from now on other libraries may use the memory on their own streams.
 cdef CUdeviceptr export_address(Memory memory) except? 0

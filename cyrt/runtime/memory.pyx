@@ -372,6 +372,11 @@ cdef int refuse_scattered(Memory memory) except -1:
                      "bytes; copy it first")
 
 
+cdef int refuse_read_only() except -1:
+    raise ValueError("a view whose elements share memory, and every view of it, is read-only: it "
+                     "cannot be written; copy() it first")
+
+
 cdef int fill_memory(Memory memory, value, stream) except -1:
     cdef Stream target = stream_for(memory, stream)
     cdef StreamState* state = target.state
@@ -380,6 +385,8 @@ cdef int fill_memory(Memory memory, value, stream) except -1:
     cdef size_t width
     cdef int entered
     cdef CUresult result
+    if memory.traits & READ_ONLY:
+        refuse_read_only()
     if memory.traits & SCATTERED:
         refuse_scattered(memory)
     width = fill_pattern(value, &pattern)
@@ -508,6 +515,8 @@ cdef int copy_memory(Memory buffer, other, stream, bint outward, bint blocking=T
     cdef Stream target = stream_for(buffer, stream)
     cdef StreamState* state = target.state
     cdef Memory peer = memory_of(other, outward)
+    if not outward and buffer.traits & READ_ONLY:
+        refuse_read_only()
     if buffer.traits & SCATTERED:
         refuse_scattered(buffer)
     if peer is not None:
@@ -545,6 +554,8 @@ cdef int copy_within(Memory target, Memory source, StreamState* state) except -1
     if target.size != source.size:
         raise ValueError(f"copy: the source has {source.size:,} bytes, the target "
                          f"{target.size:,}")
+    if target.traits & READ_ONLY:
+        refuse_read_only()
     if target.traits & SCATTERED:
         refuse_scattered(target)
     if source.traits & SCATTERED:

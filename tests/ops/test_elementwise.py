@@ -411,7 +411,7 @@ def test_operands_stay_as_they_are():
             ValueError,
             r"shape \(2, 3\)",
         ),
-        (lambda x: where(x, x), TypeError, "where: expected an Array, got NoneType"),
+        (lambda x: where(x, x), TypeError, "where: expected x1 and x2, or neither"),
         (lambda x: clip(x, 1, a_min=2), ValueError, "expected one of them"),
         (lambda x: where("a", x, x), TypeError, "condition: expected an Array, got str"),
         (lambda x: where(True, 1, 2), TypeError, "condition: expected an Array, got bool"),
