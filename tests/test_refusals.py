@@ -171,3 +171,74 @@ def test_arguments_of_an_encoder_that_are_no_tuple(k, x):
             str(caught.value) == f"k: args: expected a tuple of the kernel's arguments, got {name}"
         )
     encoder.add_kernel(k, 1, 1, [x, 6])
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda x: cyrt.where(x > 0, x), TypeError, "expected x1 and x2, or neither, got one"),
+        (lambda x: x.view(-1), TypeError, r"view: expected an element type, got -1; reshape\(-1\)"),
+        (lambda x: x.mean(-1, True), TypeError, "A flag goes by name, such as keepdims=True"),
+        (lambda x: cyrt.exp([1, 2]), TypeError, "exp: .* got list; cyrt.asarray"),
+        (lambda x: cyrt.nn.relu([1]), TypeError, "relu: .* got list; cyrt.asarray"),
+        (lambda x: cyrt.fix(x > 0), TypeError, "fix: x: expected numbers, got bool"),
+        (
+            lambda x: cyrt.nanstd(x + 1j),
+            TypeError,
+            "nanstd: x: expected a real type, got complex64",
+        ),
+        (
+            lambda x: cyrt.nanvar(x + 1j),
+            TypeError,
+            "nanvar: x: expected a real type, got complex64",
+        ),
+        (lambda x: cyrt.ptp(x + 1j), TypeError, "ptp: a: expected a real type, got complex64"),
+        (lambda x: cyrt.fmin(x + 1j, x), TypeError, "fmin: x1 or x2: expected a real type"),
+        (lambda x: cyrt.fmax(x + 1j, x), TypeError, "fmax: x1 or x2: expected a real type"),
+        (
+            lambda x: cyrt.concat(x, x),
+            TypeError,
+            r"the arrays are one argument.*concat\(\[x, y\]\)",
+        ),
+        (lambda x: cyrt.stack(x, x), TypeError, r"the arrays are one argument.*stack\(\[x, y\]\)"),
+        (lambda x: cyrt.nn.softmax(x, axis=(0, 1)), TypeError, "softmax: axis: .* got tuple"),
+        (
+            lambda x: cyrt.asarray([-1.5], dtype="uint8"),
+            OverflowError,
+            r"out of range of uint8, got \[-1\.5\]",
+        ),
+        (
+            lambda x: cyrt.nn.conv2d(cyrt.ones((3, 8, 8, 1)), cyrt.ones((8, 3, 3, 8))),
+            ValueError,
+            r"with groups=1; the channels of weight|with groups=1$",
+        ),
+        (
+            lambda x: cyrt.random.choice(3, 9, p=[0.5, 0.25]),
+            ValueError,
+            r"choice: p: expected shape \(3,\), got \(2,\)",
+        ),
+        (
+            lambda x: cyrt.random.choice(2, 1, False, p=[0.5, 0.5]),
+            ValueError,
+            "choice: p: expected replace=True",
+        ),
+        (lambda x: cyrt.einsum("ij,jk->il", x, x.T), ValueError, "got 'l' that no operand has"),
+        (lambda x: cyrt.einsum("ij,jk->ii", x, x.T), ValueError, "got 'i' twice"),
+        (
+            lambda x: cyrt.savez("w.npz", {"w": x}),
+            TypeError,
+            r"savez: expected arrays, got dict; write savez\(file, \*\*arrays\)",
+        ),
+    ],
+)
+def test_what_to_write_instead(call, error, message, x):
+    with pytest.raises(error, match=message):
+        call(x)
+
+
+def test_an_array_shares_no_memory_with_the_host(x):
+    for function in (np.may_share_memory, np.shares_memory):
+        assert function(np.ones(3), x) is False
+        assert function(x, np.ones(3)) is False
+    with pytest.raises(TypeError, match="expected an Array, got numpy.ndarray"):
+        cyrt.shares_memory(np.ones(3), np.ones(3))

@@ -120,9 +120,11 @@ cdef int refuse_channels(str name, int ndim, const long long* source, const long
     """Raise the error for channels that do not fit; name what looks as if they came first."""
     cdef list first = []
     spatial = spatial_names(ndim, "")
-    # Those of the input by the weight, if its own come last, or first.
+    # Those of the input by the weight, if its own come last, or first. One channel that is last is
+    # more likely than images of width 1.
     channels, leading = weight[ndim - 1] * groups, weight[1] * groups
-    if source[1] == channels or (source[1] == leading and source[ndim - 1] != leading):
+    if (source[1] == channels and source[ndim - 1] != 1) \
+            or (source[1] == leading and source[ndim - 1] != leading):
         first.append("x")
     if leading in (source[1], source[ndim - 1]) and channels != source[1]:
         first.append("weight")

@@ -32,7 +32,7 @@ cdef Array checked_rows(int op, str argument, object x, object axis, int* place)
     """Check an array and its axis, and set the axis, counted from 0."""
     cdef Array array = array_of(op, argument, x)
     check_rows(op, argument, array)
-    place[0] = axis_of(axis, array.ndim_)
+    place[0] = axis_of(axis, array.ndim_, f"{catalogue.OPS[op]}: axis")
     return array
 
 

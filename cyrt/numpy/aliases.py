@@ -10,7 +10,7 @@ from numpy.exceptions import AxisError
 
 from cyrt.ndarray import Array
 from cyrt.ops import reduce
-from cyrt.ops.arguments import axes_of, axis_of, check_array, int_of
+from cyrt.ops.arguments import axes_of, axis_of, check_array, check_real, int_of
 from cyrt.ops.copy import check_device
 from cyrt.ops.copy import copy as duplicate
 from cyrt.ops.creation import asarray
@@ -122,6 +122,7 @@ def rollaxis(a: Array, axis: int, start: int = 0) -> Array:
 
 def ptp(a: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
     """The difference of the largest and smallest elements over axes; see :func:`cyrt.max`."""
+    check_real(a, "ptp: a")
     return reduce.max(a, axis=axis, keepdims=keepdims) - reduce.min(a, axis=axis, keepdims=keepdims)
 
 

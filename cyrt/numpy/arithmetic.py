@@ -11,7 +11,7 @@ from cyrt.ndarray import Array
 from cyrt.numpy.coercion import accept_numbers, as_array_like, promote_pair, to_inexact
 from cyrt.ops import functions as elementary
 from cyrt.ops import reduce
-from cyrt.ops.arguments import check_array, check_flags
+from cyrt.ops.arguments import check_array, check_flags, check_real
 from cyrt.ops.copy import assign, astype, check_devices
 from cyrt.ops.creation import zeros_like
 from cyrt.ops.inspection import finfo
@@ -59,6 +59,8 @@ def rint(x: Array, /) -> Array:
 @accept_numbers(1)
 def fix(x: Array) -> Array:
     """The nearest whole numbers towards 0, in x's type."""
+    if check_real(x, "fix: x").dtype == "bool":
+        raise TypeError("fix: x: expected numbers, got bool")
     return elementary.trunc(x)
 
 
@@ -228,13 +230,18 @@ def fmax(x1: Any, x2: Any, /) -> Array:
     x1, x2 : Array, number or sequence of numbers, at least one Array
         Real numbers.
     """
-    return _ignore_nan(elementary.maximum, *promote_pair(x1, x2, "fmax"))
+    return _ignore_nan(elementary.maximum, *_real_pair(x1, x2, "fmax"))
 
 
 @accept_numbers(2)
 def fmin(x1: Any, x2: Any, /) -> Array:
     """The lesser of two numbers; see :func:`cyrt.fmax`."""
-    return _ignore_nan(elementary.minimum, *promote_pair(x1, x2, "fmin"))
+    return _ignore_nan(elementary.minimum, *_real_pair(x1, x2, "fmin"))
+
+
+def _real_pair(x1: Any, x2: Any, name: str) -> tuple[Array, Array]:
+    x1, x2 = promote_pair(x1, x2, name)
+    return check_real(x1, f"{name}: x1 or x2"), x2
 
 
 def _ignore_nan(function: Callable[..., Array], x1: Array, x2: Array) -> Array:

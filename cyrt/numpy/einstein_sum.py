@@ -339,8 +339,11 @@ def _parse(subscripts: str, shapes: tuple[Shape, ...]) -> tuple[list[list[Label]
     named = [label for label in wanted if isinstance(label, str)]
     if not all(each.isascii() and each.isalpha() for each in letters + named):
         raise ValueError(f"einsum: {subscripts!r}: subscripts are letters, ',', '...' and '->'")
-    if len(set(named)) != len(named) or not set(named) <= set(letters):
-        raise ValueError(
-            f"einsum: {subscripts!r}: expected letters of the operands, each once, for the result"
-        )
+    for each in named:
+        if named.count(each) > 1 or each not in letters:
+            what = "that no operand has" if each not in letters else "twice"
+            raise ValueError(
+                f"einsum: {subscripts!r}: expected letters of the operands, each once, for the "
+                f"result, got {each!r} {what}"
+            )
     return terms, wanted

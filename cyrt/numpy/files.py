@@ -111,6 +111,9 @@ def host_array(x: Any, name: str) -> np.ndarray:
 def _write_several(
     file: Any, name: str, writer: Callable[..., None], args: tuple[Any, ...], kwds: dict[str, Any]
 ) -> None:
+    for each in args:
+        if isinstance(each, dict):
+            raise TypeError(f"{name}: expected arrays, got dict; write {name}(file, **arrays)")
     hosts = [host_array(each, f"{name}: arr_{place}") for place, each in enumerate(args)]
     named = {key: host_array(each, f"{name}: {key}") for key, each in kwds.items()}
     _write(file, ".npz", lambda target: writer(target, *hosts, allow_pickle=False, **named))

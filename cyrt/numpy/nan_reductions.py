@@ -11,7 +11,7 @@ from cyrt.ndarray import Array
 from cyrt.numpy.coercion import to_inexact
 from cyrt.ops import functions as elementary
 from cyrt.ops import reduce
-from cyrt.ops.arguments import check_array
+from cyrt.ops.arguments import check_array, check_real
 from cyrt.ops.copy import astype
 from cyrt.ops.scan import cumprod, cumsum
 from cyrt.ops.ternary import where
@@ -151,7 +151,7 @@ def nanvar(
     Array
         NaN where the divisor is not positive; for integers as in :func:`cyrt.var`.
     """
-    x = _cast_input(x, dtype, "nanvar")
+    x = _cast_input(check_real(x, "nanvar: x"), dtype, "nanvar")
     ddof = reduce.correction_of(ddof, correction)
     if x.dtype.kind != "f":
         return reduce.var(x, axis=axis, correction=ddof, keepdims=keepdims)
@@ -173,6 +173,7 @@ def nanstd(
     keepdims: bool = False,
 ) -> Array:
     """The standard deviation over axes of what is not NaN, the root of :func:`cyrt.nanvar`."""
+    check_real(x, "nanstd: x")
     return elementary.sqrt(
         nanvar(x, axis, dtype, ddof=ddof, correction=correction, keepdims=keepdims)
     )

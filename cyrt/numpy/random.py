@@ -173,11 +173,10 @@ def choice(
     shape = () if size is None else tuple(size) if isinstance(size, (tuple, list)) else (size,)
     if n < 1:
         raise ValueError(f"choice: a: expected 1 or more to choose from, got {n}")
-    if p is not None and (check_array(p, "choice: p").shape != (n,) or not replace):
-        raise ValueError(
-            f"choice: p: expected shape ({n},) and replace=True, got shape "
-            f"{p.shape} and replace={replace}"
-        )
+    if p is not None and check_array(p, "choice: p").shape != (n,):
+        raise ValueError(f"choice: p: expected shape ({n},), got {p.shape}")
+    if p is not None and not replace:
+        raise ValueError("choice: p: expected replace=True next to probabilities, got False")
     if p is not None:
         _check_probabilities(given, p)
     if not replace:

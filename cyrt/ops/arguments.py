@@ -32,6 +32,14 @@ def check_bool(value: Any, name: str) -> bool:
     raise TypeError(f"{name}: expected a bool, got {type(value).__name__}")
 
 
+def check_real(x: Any, name: str) -> Array:
+    """Return x if it is an Array of a real type; otherwise raise a TypeError."""
+    if check_array(x, name).dtype.kind == "c":
+        raise TypeError(f"{name}: expected a real type, got {x.dtype}")
+    found: Array = x
+    return found
+
+
 def check_flags(name: str, **flags: Any) -> None:
     """Check the bools of a function that NumPy has: there, 0 and 1 are taken for them."""
     for flag, value in flags.items():

@@ -4,6 +4,8 @@ from cpython.buffer cimport PyObject_CheckBuffer
 from cpython.float cimport PyFloat_CheckExact
 from cpython.long cimport PyLong_CheckExact
 
+from reprlib import repr as short_repr
+
 import numpy as np
 
 from cyrt.dtypes import DEFAULTS, DTYPES
@@ -83,8 +85,9 @@ cdef object from_numbers(object values, object target):
     try:
         with np.errstate(all="ignore"):
             return np.array(values, FROM.get(target.name, target.numpy)), target
-    except OverflowError as error:
-        raise OverflowError(f"asarray: a number is out of range of {target}: {error}") from None
+    except OverflowError:
+        raise OverflowError(f"asarray: a number is out of range of {target}, got "
+                            f"{short_repr(values)}") from None
     except ValueError as error:
         ragged = "rows of different lengths: " if "inhomogeneous" in str(error) else ""
         raise ValueError(f"asarray: {ragged}{error}") from None

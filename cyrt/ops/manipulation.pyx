@@ -26,9 +26,12 @@ cdef list coerce_sequences(list found, str name):
             asarray(each) if first is None else weak_array(first, each) for each in found]
 
 
-cdef list arrays_of(object arrays, str name):
+cdef list arrays_of(object arrays, str name, object axis=None):
     """Return the arrays of an argument: at least one, all on one device."""
     cdef list found
+    if isinstance(axis, Array):
+        raise TypeError(f"{name}: axis: expected an int, got Array; the arrays are one argument, "
+                        f"such as {name}([x, y])")
     try:
         found = list(arrays)
     except TypeError:
@@ -80,7 +83,7 @@ def concat(arrays, /, axis=0):
     Array([0, 1, 0, 1, 2], dtype=int64)
     """
     cdef long long[MAX_NDIM] dims
-    cdef list parts = arrays_of(arrays, "concat")
+    cdef list parts = arrays_of(arrays, "concat", axis)
     cdef Array first, x, result
     cdef long long start = 0
     cdef int along, d
@@ -130,7 +133,7 @@ def stack(arrays, axis=0):
     """
     cdef long long[MAX_NDIM] dims
     cdef long long[MAX_NDIM] steps
-    cdef list parts = arrays_of(arrays, "stack")
+    cdef list parts = arrays_of(arrays, "stack", axis)
     cdef Array first = <Array>parts[0], x, result
     cdef long long offset = 0
     cdef int along = axis_at(axis, first.ndim_ + 1), d

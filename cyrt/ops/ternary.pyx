@@ -52,6 +52,8 @@ def where(condition, x1=None, x2=None, /):
     cdef int code
     if x1 is None and x2 is None:
         return nonzero(condition)
+    if x1 is None or x2 is None:
+        raise TypeError("where: expected x1 and x2, or neither, got one of them")
     condition, x1, x2 = view_operand(condition), view_operand(x1), view_operand(x2)
     if not isinstance(condition, Array):
         like = x1 if isinstance(x1, Array) else x2
