@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from ctypes import POINTER, PYFUNCTYPE, c_int, c_int32, c_int64, c_uint32, c_uint64, c_void_p
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -153,4 +154,48 @@ def functions(major=1, minor=3, previous=None, describe=describe, current_stream
 
 
 Tensor.__dlpack_c_exchange_api__ = capsule_of(functions())
-__all__ = ["Tensor", "capsule_of", "cyrt", "functions"]
+
+
+class Pointer:
+    """CuPy's MemoryPointer."""
+
+    def __init__(self, address, device):
+        self.ptr, self.device_id = address, device
+
+
+class CupyArray:
+    """What is read of CuPy's arrays."""
+
+    read = 0  # how often an array was described
+
+    def __init__(self, tensor, shape=None, strides=None, offset=0, device=0):
+        self.tensor, self.dtype = tensor, tensor.dtype
+        self.shape = tensor.shape if shape is None else shape
+        self.offset, self.device = offset, device
+        contiguous = np.empty(self.shape, self.dtype).strides
+        self.strides = contiguous if strides is None else strides
+
+    @property
+    def data(self):
+        CupyArray.read += 1
+        return Pointer(self.tensor.address + self.offset, self.device)
+
+
+CupyArray.__module__, CupyArray.__name__ = "cupy", "ndarray"
+
+
+class CupyModule:
+    """The module cupy."""
+
+    class cuda:
+        """Its module cuda."""
+
+        asked = 0
+
+        @staticmethod
+        def get_current_stream(device):
+            CupyModule.cuda.asked += 1
+            return SimpleNamespace(ptr=Tensor.stream)
+
+
+__all__ = ["CupyArray", "CupyModule", "Tensor", "capsule_of", "cyrt", "functions"]

@@ -17,6 +17,8 @@
 #   later one is not: reading what was lost raises it.
 # - A Recording is freed with its Recorder only, since a commit that another one overtakes still
 #   reads the recording that it began with.
+# - The references to a batch's tensors are dropped behind the turn: their libraries' streams wait
+#   for the batch then, so the tensors' memory may have other owners on these.
 # - The number of batches in flight is limited; a wait for the oldest one releases the GIL.
 # - Only the thread of a per-thread default stream launches what is recorded for that stream.
 
@@ -24,7 +26,7 @@ from cyrt.driver.cuda cimport CUevent, CUresult
 from cyrt.graph.plan cimport Plan, PlanStats
 from cyrt.graph.policy cimport Policy
 from cyrt.graph.ranges cimport Ranges
-from cyrt.graph.recording cimport Recording
+from cyrt.graph.recording cimport Recording, Tensors
 from cyrt.graph.replay cimport Replay
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport Stream
@@ -86,6 +88,8 @@ cdef class Recorder:
     # memory.
     cdef list foreign
     cdef Ranges ranges              # the addresses of that memory
+    # Counted references to the tensors among it; the array of those of an earlier batch.
+    cdef Tensors tensors, spare_tensors
     cdef bint joined                # the next operation waits for all others
     cdef list kept                  # objects that are kept until the batch has ended
     cdef list handlers              # functions to call when the batch has ended

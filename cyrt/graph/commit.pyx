@@ -6,6 +6,7 @@ from cpython.exc cimport PyErr_SetInterrupt
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_CLEAR, Py_DECREF, Py_INCREF
 from libc.stdlib cimport free
+from libc.string cimport memset
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
 cdef extern from "Python.h":
@@ -27,7 +28,7 @@ from cyrt.graph.completion cimport Mark
 from cyrt.graph.executable cimport Outcome
 from cyrt.graph.policy cimport FOLLOWING, Policy
 from cyrt.graph.ranges cimport forget_ranges
-from cyrt.graph.recording cimport Recording
+from cyrt.graph.recording cimport Recording, Tensors
 from cyrt.runtime cimport poison as poisons
 from cyrt.runtime.event cimport Event
 from cyrt.runtime.device cimport contexts, enter, enter_quietly, leave, leave_quietly, verify
@@ -124,6 +125,8 @@ cdef class Recorder:
             recordings.destroy(self.launching)
         replays.forget(&self.replay)
         recordings.destroy(self.spare)
+        drop_tensors(self, &self.tensors)
+        free(self.spare_tensors.objects)
         free(self.ranges.items)
 
 
@@ -440,17 +443,36 @@ cdef void clear_recording(Recorder self, Recording* recording) noexcept:
     self.spare = recording
 
 
+cdef Tensors exchange_tensors(Recorder self) noexcept:
+    """Exchange the references to the recording's tensors for none, and return them."""
+    cdef Tensors tensors = self.tensors
+    self.tensors = self.spare_tensors
+    memset(&self.spare_tensors, 0, sizeof(Tensors))
+    return tensors
+
+
+cdef void drop_tensors(Recorder self, Tensors* tensors) noexcept:
+    """Drop references, which may run finalizers, and keep the array."""
+    recordings.release_tensors(tensors)
+    if tensors.room > self.spare_tensors.room:
+        tensors.objects, self.spare_tensors.objects = self.spare_tensors.objects, tensors.objects
+        self.spare_tensors.room = tensors.room
+    free(tensors.objects)
+
+
 cdef int abandon(Recorder self) except -1:
     """Drop the recording, and have its handlers called, as after a batch that failed."""
     cdef StreamState* state = self.state
     cdef Mark mark = completion.new_mark(state)
     cdef list foreign, kept, handlers       # dropped when the state is consistent
     cdef Recording* dropped
+    cdef Tensors tensors
     make_spare(self)
     stop_replay(self)
     dropped = exchange_recording(self)
     foreign, kept, handlers = self.foreign, self.kept, self.handlers
     self.foreign = self.kept = self.handlers = None
+    tensors = exchange_tensors(self)
     state.recording_epoch = new_epoch()
     state.pending = state.outside = False
     self.bytes = 0
@@ -461,6 +483,7 @@ cdef int abandon(Recorder self) except -1:
     if handlers is not None:
         completion.call_when_ended(mark, handlers)
     clear_recording(self, dropped)
+    drop_tensors(self, &tensors)
     del foreign, kept
     return 0
 
@@ -563,6 +586,7 @@ cdef int launch_batch(Recorder self, Plan plan, list names, list entry, Mark mar
     cdef StreamState* state = self.state
     cdef Recording* finished
     cdef Outcome outcome
+    cdef Tensors tensors
     cdef int slot = self.batches % IN_FLIGHT
     cdef unsigned int error
     cdef list foreign = self.foreign, handlers = self.handlers
@@ -578,6 +602,7 @@ cdef int launch_batch(Recorder self, Plan plan, list names, list entry, Mark mar
             raise
     self.launched[slot] = plan if plan is not None else names
     self.foreign = self.kept = self.handlers = None
+    tensors = exchange_tensors(self)
     self.where, self.awaited = None, where
     error = launch(self, plan, foreign, NULL if where is None else <void*>where, &outcome)
     if error:
@@ -594,6 +619,7 @@ cdef int launch_batch(Recorder self, Plan plan, list names, list entry, Mark mar
         Py_INCREF(plan)
         finished.plan = <PyObject*>plan
     clear_recording(self, finished)
+    drop_tensors(self, &tensors)
     del expired
     if outcome.result != CUDA_SUCCESS and entry is not None:
         entry[0] += 1           # the batch may have no event after it, but the next one has
@@ -662,7 +688,7 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
             error = direct.launch_nodes(state, recording, outcome.launched, where, outcome)
         elif poisons.poisoned:
             loss.mark_losses(recording)
-        recording.repeats = may_repeat(self, plan, recording, foreign, outcome, patched)
+        recording.repeats = may_repeat(self, plan, recording, outcome, patched)
         if plan is not None and policies.learn(&self.policy, recording, patched, launches) \
                 and num_recorded(self) == 0 and policies.search(&self.policy):
             begin_batch(self)
@@ -686,12 +712,11 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
     return error
 
 
-cdef bint may_repeat(Recorder self, Plan plan, const Recording* recording, list foreign,
+cdef bint may_repeat(Recorder self, Plan plan, const Recording* recording,
                      const Outcome* outcome, unsigned long long patched) noexcept:
     """Return whether a batch may be replayed: one executable graph ran all of it, and at most half
     of its nodes were patched."""
     return self.replay.enabled and plan is not None and outcome.result == CUDA_SUCCESS \
-        and foreign is None \
         and recording.losses == NULL and not recording.once \
         and recording.barrier < 0 and recording.group < 0 \
         and 2 * patched <= <unsigned long long>recording.num_nodes

@@ -31,13 +31,20 @@ cdef Recorder encoder_of(StreamState* state)
 # may use memory that `uses` does not contain, and waits for all earlier work.
 cdef int record(Recorder self, const Operation* operation, Use* uses, int num_uses,
                 list foreign, bint opaque) except -1
-# `key`: see replay_call; LAUNCH becomes 0 if the kernel cannot be replayed by it. `tensors`: what
-# the recording refers to, besides `foreign`; NULL: nothing.
+# `key`: see replay_call; LAUNCH becomes 0 if the kernel cannot be replayed by it. `tensors`: those
+# whose memory all of `foreign` stands for; NULL: it is other memory.
 cdef int record_kernel(Recorder self, LoadedFunction function, const Geometry* geometry,
                        const char* params, Use* uses, int num_uses, list foreign, bint opaque,
                        unsigned int flags, const unsigned int* cluster,
                        const EarlyLoad* early, unsigned long long key=*,
                        const Tensors* tensors=*) except -1
+# Replay a kernel on tensors, of whose memory `home` is the list (see producer.memory_on), if it is
+# the next node of the script. The caller's operations on outside memory are deferred.
+cdef bint replay_on_tensors(Recorder self, LoadedFunction function, const Geometry* geometry,
+                            const char* params, const Use* uses, int num_uses, list home,
+                            const Tensors* tensors) except -1
+# Return whether the caller's operations on outside memory are launched later.
+cdef bint is_deferred(Recorder self) noexcept
 # Return whether a kernel that uses other libraries' memory is launched at once instead of being
 # recorded. It is, unless the caller's operations are inside a batch, a concurrent group, a capture,
 # a trace or an explained function.

@@ -4,7 +4,9 @@ import threading
 from collections import deque
 
 from cpython.exc cimport PyErr_CheckSignals, PyErr_SetInterrupt
+from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.object cimport PyObject
+from libc.string cimport memcpy
 
 cdef extern from "pythread.h":
     unsigned long PyThread_get_thread_ident()
@@ -27,8 +29,13 @@ from cyrt.graph.early cimport allow_early_load, may_load_early
 from cyrt.graph.loss cimport inherit
 from cyrt.graph.plan_cache cimport drop_unreachable
 from cyrt.graph.ranges cimport resolve
-from cyrt.graph.recording cimport COPY, EMPTY, KERNEL, TEMPLATE, Recording, Tensors
-from cyrt.graph.replay_call cimport LAUNCH, admit_calls, is_quiet, replay_call
+from cyrt.graph.recording cimport (
+    COPY, EMPTY, KERNEL, TEMPLATE, Node, Recording, Tensors, use_end,
+)
+from cyrt.graph.replay_call cimport (
+    LAUNCH, admit_calls, is_quiet, is_same_or_tensor, is_verified, next_call, params_of,
+    replay_call, replay_next, uses_of,
+)
 from cyrt.graph.scope cimport Scope, innermost
 from cyrt.runtime.device cimport (
     contexts, current_ordinal, enter_quietly, leave_quietly, verify,
@@ -209,7 +216,6 @@ cdef int choose_group(Recorder self, bint alone) except -1:
 
 
 cdef bint is_deferred(Recorder self) noexcept:
-    """Return whether the caller's operations on outside memory are launched later."""
     return self.deferred or (self.batches_open and innermost(self, False) != NULL)
 
 
@@ -250,6 +256,18 @@ cdef int cut(Recorder self) except -1:
     return 0
 
 
+cdef inline int note_foreign(Recorder self, list foreign) except -1:
+    """Keep the Buffers of outside memory alive, since the recording uses it."""
+    self.state.outside = True
+    if self.foreign is None:
+        self.foreign = foreign[:]
+    elif PyList_GET_SIZE(foreign) > 1 \
+            or PyList_GET_ITEM(foreign, 0) != PyList_GET_ITEM(
+                self.foreign, PyList_GET_SIZE(self.foreign) - 1):
+        self.foreign.extend(foreign)
+    return 0
+
+
 cdef int add_foreign(Recorder self, list foreign, Use* uses, int num_uses) except -1:
     """Keep the Buffers of outside memory alive, and find the memory's hazards by address.
 
@@ -258,11 +276,7 @@ cdef int add_foreign(Recorder self, list foreign, Use* uses, int num_uses) excep
     """
     cdef Block* block
     cdef int i
-    self.state.outside = True
-    if self.foreign is None:
-        self.foreign = foreign[:]
-    elif len(foreign) > 1 or foreign[0] is not self.foreign[len(self.foreign) - 1]:
-        self.foreign.extend(foreign)
+    note_foreign(self, foreign)
     for i in range(num_uses):
         block = uses[i].block
         if block.hazard.epoch == self.state.recording_epoch and block.kind == FOREIGN_MEMORY \
@@ -272,7 +286,22 @@ cdef int add_foreign(Recorder self, list foreign, Use* uses, int num_uses) excep
             self.joined = True
         elif is_outside(block):
             uses[i].block = resolve(&self.ranges, block, &self.joined)
+            self.recording.once = self.recording.once or uses[i].block != block
     return 0
+
+
+cdef inline bint has_ranges(Recorder self, const Use* uses, int num_uses) except -1:
+    """Note the addresses of the tensors among the uses. Return whether each block stores the
+    hazards of its own memory, and none of them overlaps another one."""
+    cdef Block* block
+    cdef int i
+    for i in range(num_uses):
+        block = uses[i].block
+        if block.kind == FOREIGN_MEMORY and (
+                block.hazard.epoch != self.state.recording_epoch or self.ranges.joined) \
+                and resolve(&self.ranges, block, &self.joined) != block:
+            return False
+    return not self.joined
 
 
 cdef int order(Recorder self, const Use* uses, int num_uses, bint opaque) except -1:
@@ -410,8 +439,9 @@ cdef int add_node(Recorder self, const Operation* operation, Use* uses, int num_
         stored[i] = uses[i]
     if foreign is not None:
         add_foreign(self, foreign, uses, num_uses)
+        recording.once = recording.once or operation.tensors == NULL
         if operation.tensors != NULL:
-            recordings.keep_tensors(recording, operation.tensors)
+            recordings.reserve_tensors(&self.tensors, operation.tensors.count)
     if state.grouping:
         choose_group(self, opaque or self.joined)
     edges = hazards.prepare(uses, num_uses, state, &self.bytes)
@@ -421,6 +451,8 @@ cdef int add_node(Recorder self, const Operation* operation, Use* uses, int num_
         recordings.add_barrier(recording)
         self.joined = False
     node = recordings.append(recording, operation, num_uses)
+    if operation.tensors != NULL:
+        recordings.keep_tensors(&self.tensors, operation.tensors)
     if poisoned:
         inherit(recording, node, self.launching)
     # Kernels of a group have no order among them; operations of arrays, and copies, have one.
@@ -439,8 +471,12 @@ cdef int replay_or_add(Recorder self, const Operation* operation, Use* uses, int
     """Replay or append the operation, which is ordered, and return its node."""
     cdef bint replayed, replaying = self.replay.script != NULL
     if (replaying or (self.replay.scripts != NULL and self.recording.num_nodes == 0)) \
-            and foreign is None \
-            and not (opaque or poisoned or self.state.grouping or self.joined):
+            and not (opaque or poisoned or self.state.grouping or self.joined) \
+            and (foreign is None or (operation.tensors != NULL
+                                     and has_ranges(self, uses, num_uses))):
+        if foreign is not None:
+            note_foreign(self, foreign)
+            recordings.reserve_tensors(&self.tensors, operation.tensors.count)
         hazards.prepare(uses, num_uses, self.state, &self.bytes)
         if replaying:
             replayed = replays.play(&self.replay, self.state, operation, uses, num_uses, True,
@@ -451,6 +487,8 @@ cdef int replay_or_add(Recorder self, const Operation* operation, Use* uses, int
             replayed = replays.begin(&self.replay, self.state, operation, uses, num_uses,
                                      &self.bytes, &self.num_early_loads)
         if replayed:
+            if foreign is not None:
+                recordings.keep_tensors(&self.tensors, operation.tensors)
             return self.replay.played - 1
     return add_node(self, operation, uses, num_uses, foreign, opaque)
 
@@ -585,15 +623,43 @@ cdef int launch_on_producer(StreamState* producer, LoadedFunction function,
                            True)
 
 
+cdef bint replay_on_tensors(Recorder self, LoadedFunction function, const Geometry* geometry,
+                            const char* params, const Use* uses, int num_uses, list home,
+                            const Tensors* tensors) except -1:
+    cdef Node* node = next_call(self.state, LAUNCH)
+    cdef const Recording* script = self.replay.script
+    cdef Use* own
+    cdef int i
+    if node == NULL or node.serial != function.serial \
+            or use_end(script, self.replay.played) - node.first_use != num_uses:
+        return False
+    own = uses_of(self.state, node)
+    for i in range(num_uses):
+        if not is_same_or_tensor(&own[i], &uses[i], self.state):
+            return False
+    if not has_ranges(self, uses, num_uses):
+        return False
+    recordings.reserve_tensors(&self.tensors, tensors.count)
+    note_foreign(self, home)
+    memcpy(params_of(self.state, node), params, function.layout.nbytes)
+    script.geometry[self.replay.played] = geometry[0]
+    if is_verified(self.state):
+        return False
+    recordings.keep_tensors(&self.tensors, tensors)
+    replay_next(self.state, own, num_uses, <PyObject*>function)
+    return True
+
+
 cdef int record_kernel(Recorder self, LoadedFunction function, const Geometry* geometry,
                        const char* params, Use* uses, int num_uses, list foreign, bint opaque,
                        unsigned int flags, const unsigned int* cluster,
                        const EarlyLoad* early, unsigned long long key=LAUNCH,
                        const Tensors* tensors=NULL) except -1:
     cdef Operation operation
-    if key == LAUNCH and (flags or early != NULL or opaque or foreign is not None):
+    if key == LAUNCH and (flags or early != NULL or opaque
+                          or (foreign is not None and tensors == NULL)):
         key = 0
-    elif key and self.state.encoder == <void*>self and replay_call(
+    elif key and tensors == NULL and self.state.encoder == <void*>self and replay_call(
             self.state, key, <PyObject*>function, uses, num_uses, params, function.layout.nbytes,
             geometry):
         return 0

@@ -14,6 +14,7 @@
 # - A node that uses lost memory is recorded but not launched, so losses follow the stream's order.
 
 from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
 
 from cyrt.driver.cuda cimport CUfunction
 from cyrt.runtime.module cimport Layout
@@ -50,11 +51,11 @@ cdef struct EarlyLoad:
     int use, count      # index of the first use of a block that is loaded, and their number
     size_t word         # offset in the parameters of a 32-bit word; 1: the load may come early
 
-# Other libraries' tensors that an operation uses. The recording refers to them until it is cleared:
-# their libraries' streams wait for it then, so their memory may have other owners on these.
+# Other libraries' tensors that operations use.
 cdef struct Tensors:
     void** objects
     int count
+    int room            # of an array that grows
 
 # The description of an operation for `append`.
 cdef struct Operation:
@@ -70,7 +71,7 @@ cdef struct Operation:
     void* owner         # a Runnable; NULL: none
     const EarlyLoad* early          # NULL: none; see graph/early
     unsigned long long key          # the key of the call (see graph/replay_call); 0: it has none
-    const Tensors* tensors          # NULL: none
+    const Tensors* tensors          # all outside memory that it uses is theirs; NULL: none is
 
 cdef struct Node:
     NodeKind kind
@@ -99,14 +100,13 @@ cdef struct Recording:
     void** owners               # each node's: a counted reference or NULL
     Edge* edges
     Use* uses
-    void** tensors              # counted references; see Tensors
     unsigned int* losses        # each node's: the number of its error or 0; NULL: none is lost
     char* blob
     unsigned int* topology
     int num_nodes, num_edges
     int open_edge               # index of the first edge of the next node, the open node
-    int num_uses, num_tensors
-    int node_room, edge_room, use_room, tensor_room, loss_room
+    int num_uses
+    int node_room, edge_room, use_room, loss_room
     size_t blob_bytes, blob_room
     size_t topology_words, topology_room
     int tails[LANES]            # the last node of each lane, -1: unused
@@ -134,7 +134,7 @@ cdef inline int use_end(const Recording* recording, int node) noexcept:
 cdef size_t param_room(const Recording* recording) noexcept nogil
 # Return an empty recording.
 cdef Recording* new_recording() except NULL
-# Drop the references to the owners and tensors, which may run finalizers.
+# Drop the references to the owners, which may run finalizers.
 cdef void release_owners(Recording* recording) noexcept
 # Remove all nodes. The arrays are kept for the next ones; `free_arrays` frees them, too.
 cdef void clear(Recording* recording) noexcept
@@ -163,8 +163,19 @@ cdef inline Use* reserve_uses(Recording* recording, int count) except NULL:
         grow_uses(recording, count)
     return recording.uses + recording.num_uses
 cdef int grow_uses(Recording* recording, int count) except -1
-# Keep references to the tensors of the next node.
-cdef int keep_tensors(Recording* recording, const Tensors* tensors) except -1
+# Make room for more tensors, so that `keep_tensors` cannot fail.
+cdef inline int reserve_tensors(Tensors* kept, int count) except -1:
+    return grow_tensors(kept, count) if kept.count + count > kept.room else 0
+cdef int grow_tensors(Tensors* kept, int count) except -1
+# Add references to tensors.
+cdef inline void keep_tensors(Tensors* kept, const Tensors* tensors) noexcept:
+    cdef int i
+    for i in range(tensors.count):
+        Py_INCREF(<object>tensors.objects[i])
+        kept.objects[kept.count + i] = tensors.objects[i]
+    kept.count += tensors.count
+# Drop the references, which may run finalizers.
+cdef void release_tensors(Tensors* kept) noexcept
 # Add an edge into the node that `append` adds next; redundant edges are dropped.
 cdef inline void add_edge(Recording* recording, int source) noexcept:
     if source >= 0 and source >= recording.barrier:     # else the barrier already waits for it

@@ -62,9 +62,6 @@ cdef void release_owners(Recording* recording) noexcept:
         recording.owners[i] = NULL
         if owner != NULL:
             Py_DECREF(<object>owner)
-    while recording.num_tensors:
-        recording.num_tensors -= 1
-        Py_DECREF(<object>recording.tensors[recording.num_tensors])
 
 
 cdef void clear(Recording* recording) noexcept:
@@ -97,7 +94,6 @@ cdef void free_arrays(Recording* recording) noexcept:
     free(recording.nodes)
     free(recording.geometry)
     free(recording.owners)
-    free(recording.tensors)
     free(recording.edges)
     free(recording.uses)
     free(recording.blob)
@@ -214,17 +210,17 @@ cdef int grow_uses(Recording* recording, int count) except -1:
     return 0
 
 
-cdef int keep_tensors(Recording* recording, const Tensors* tensors) except -1:
-    cdef int i, room
-    if recording.num_tensors + tensors.count > recording.tensor_room:
-        room = 2 * recording.tensor_room + tensors.count + 64
-        recording.tensors = <void**>grown(recording.tensors, room * sizeof(void*))
-        recording.tensor_room = room
-    for i in range(tensors.count):
-        Py_INCREF(<object>tensors.objects[i])
-        recording.tensors[recording.num_tensors] = tensors.objects[i]
-        recording.num_tensors += 1
+cdef int grow_tensors(Tensors* kept, int count) except -1:
+    cdef int room = 2 * kept.room + count + 64
+    kept.objects = <void**>grown(kept.objects, room * sizeof(void*))
+    kept.room = room
     return 0
+
+
+cdef void release_tensors(Tensors* kept) noexcept:
+    while kept.count:
+        kept.count -= 1
+        Py_DECREF(<object>kept.objects[kept.count])
 
 
 cdef void add_new_edge(Recording* recording, int source) noexcept:

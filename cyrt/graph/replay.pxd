@@ -10,8 +10,11 @@
 # - The uses of a node that is replayed have the generations of their blocks now, and the hazards of
 #   these blocks belong to the stream's recording: everybody sees that the memory is in use. Only
 #   the writer and the readers are missing there; `stop` stores them.
-# - A recording with a barrier, or one that uses other libraries' memory, is no script: groups
-#   without order and opaque operations leave a barrier.
+# - A recording with a barrier is no script: groups without order and opaque operations leave one.
+#   Nor is one that uses outside memory other than tensors (see runtime/producer), or memory that
+#   several blocks cover: the order of its nodes depends on addresses.
+# - A block of a tensor's memory is compared with its generation: that of another is other memory,
+#   which may overlap the rest.
 # - A recording whose edges follow from more than its operations is no script, either: a block was
 #   split, joined or destroyed while the recording used it. The struct of a destroyed block is
 #   reused for other memory.
@@ -30,7 +33,7 @@ from libc.string cimport memcmp, memcpy
 
 from cyrt.graph.hazards cimport begin_uses
 from cyrt.graph.recording cimport CLUSTER, Node, Operation, Recording, Use, use_end
-from cyrt.runtime.state cimport Block, StreamState
+from cyrt.runtime.state cimport FOREIGN_MEMORY, Block, StreamState
 
 cdef enum:
     MOST_SCRIPTS = 64       # scripts that a recorder keeps
@@ -55,6 +58,10 @@ cdef struct Replay:
     unsigned long long clock        # number of scripts that were launched
     unsigned long long operations   # number of operations that were replayed and launched
 
+# Return whether the block of a script's use has been given to another tensor's memory since.
+cdef inline bint is_other_memory(const Use* use) noexcept:
+    return use.block.kind == FOREIGN_MEMORY and use.generation != use.block.generation
+
 cdef inline bint is_same_node(const Recording* script, int index, const Operation* operation,
                               const Use* uses, int num_uses) noexcept:
     """Return whether the operation, if it were recorded, would have the node's topology."""
@@ -67,7 +74,8 @@ cdef inline bint is_same_node(const Recording* script, int index, const Operatio
             or use_end(script, index) - node.first_use != num_uses:
         return False
     for i in range(num_uses):
-        if own[i].block != uses[i].block or own[i].access != uses[i].access:
+        if own[i].block != uses[i].block or own[i].access != uses[i].access \
+                or is_other_memory(&own[i]):
             return False
     return not node.flags & CLUSTER or memcmp(node.cluster, operation.cluster,
                                               sizeof(node.cluster)) == 0

@@ -34,7 +34,8 @@ cdef bint begin_alike(const Recording* script, const Recording* other, int count
         return False
     for i in range(uses):
         if other.uses[i].block != script.uses[i].block \
-                or other.uses[i].access != script.uses[i].access:
+                or other.uses[i].access != script.uses[i].access \
+                or is_other_memory(&other.uses[i]):
             return False
     return True
 
@@ -250,7 +251,7 @@ cdef int verify(Replay* replay, StreamState* stream) except -1:
             operation.params = script.blob + node.params
             operation.param_bytes, operation.owner = node.param_bytes, script.owners[i]
             operation.early, operation.key = NULL, node.key
-            operation.tensors = NULL    # memory of others is not replayed
+            operation.tensors = NULL
             num_uses = use_end(script, i) - node.first_use
             uses = recordings.reserve_uses(again, num_uses)
             memcpy(uses, script.uses + node.first_use, num_uses * sizeof(Use))

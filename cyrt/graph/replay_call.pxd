@@ -31,7 +31,7 @@ from cyrt.graph.replay cimport Replay, refuse_calls
 from cyrt.runtime.device cimport contexts
 from cyrt.runtime.module cimport LoadedFunction
 from cyrt.runtime.poison cimport poisoned
-from cyrt.runtime.state cimport Block, StreamState
+from cyrt.runtime.state cimport FOREIGN_MEMORY, Block, StreamState
 from cyrt.runtime.submission cimport priority_thread
 
 cdef enum:
@@ -79,6 +79,15 @@ cdef inline void* params_of(const StreamState* stream, const Node* node) noexcep
 cdef inline bint is_same_use(const Use* use, const Block* block,
                              const StreamState* stream) noexcept:
     return use.block == block and block.home == stream and block.num_readers == 0
+
+# Return whether a use is that of a node, of memory that only the stream itself has used, or of a
+# tensor.
+cdef inline bint is_same_or_tensor(const Use* own, const Use* use,
+                                   const StreamState* stream) noexcept:
+    return own.access == use.access and (
+        is_same_use(own, use.block, stream) if use.block.kind != FOREIGN_MEMORY
+        else own.block == use.block and own.generation == use.block.generation
+        and use.block.hazard.stream == stream)
 
 # Replay the next node, with these uses. `function`: its LoadedFunction.
 cdef inline void replay_next(StreamState* stream, Use* uses, int num_uses,

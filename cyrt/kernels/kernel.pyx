@@ -14,7 +14,8 @@ from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport MAX_DEVICES, cu
 from cyrt.graph.commit cimport Recorder
 from cyrt.graph.recorder cimport (
-    encoder_of, launch_on_producer, launches_at_once, record_kernel,
+    encoder_of, is_deferred, launch_on_producer, launches_at_once, record_kernel,
+    replay_on_tensors,
 )
 from cyrt.graph.recording cimport COOPERATIVE, Tensors, Use
 from cyrt.graph.replay_call cimport LAUNCH, replay_call
@@ -700,6 +701,7 @@ cdef int launch_on_tensors(Kernel kernel, const Geometry* geometry, StreamState*
     cdef Borrowed borrowed
     cdef Tensors tensors
     cdef bint packed = False
+    cdef list home
     cdef int i, num_uses
     borrowed.api, borrowed.count = NULL, 0
     try:
@@ -711,12 +713,16 @@ cdef int launch_on_tensors(Kernel kernel, const Geometry* geometry, StreamState*
         if packed and borrowed.count:
             if kernel.num_ranges:
                 add_ranges(kernel, blob, uses, num_uses)
+            tensors.objects, tensors.count = borrowed.objects, borrowed.count
+            home = memory_on(borrowed.home)
+            if encoder.replay.next != NULL and is_deferred(encoder) and replay_on_tensors(
+                    encoder, function, geometry, blob, uses, num_uses, home, &tensors):
+                return 0
             if not is_chosen() and launches_at_once(encoder):
                 return launch_on_producer(borrowed.home, function, geometry, blob, uses,
                                           num_uses)
-            tensors.objects, tensors.count = borrowed.objects, borrowed.count
-            return record_kernel(encoder, function, geometry, blob, uses, num_uses,
-                                 memory_on(borrowed.home), False, 0, NULL, NULL, 0, &tensors)
+            return record_kernel(encoder, function, geometry, blob, uses, num_uses, home, False,
+                                 0, NULL, NULL, LAUNCH, &tensors)
     finally:
         for i in range(borrowed.count):
             borrowed.memory[i].holders -= 1
@@ -851,7 +857,7 @@ cdef bint is_address(const char* number) noexcept:
     cdef unsigned long long address
     cdef unsigned int kind = 0
     memcpy(&address, number, 8)
-    return cu.cuPointerGetAttribute(
+    return address > 1 << 20 and cu.cuPointerGetAttribute(
         &kind, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) == CUDA_SUCCESS \
         and kind == CU_MEMORYTYPE_DEVICE
 

@@ -11,6 +11,7 @@ from libc.stdlib cimport calloc
 from cyrt.driver.cuda cimport CUdeviceptr, CUstream
 from cyrt.driver.table cimport MAX_DEVICES
 from cyrt.runtime.blocks cimport destroy_block, new_block
+from cyrt.runtime.cupy_arrays cimport functions_of_cupy
 from cyrt.runtime.device cimport contexts
 from cyrt.runtime.dlpack cimport (
     DLPackExchangeAPI, DLTensor, KDL_COMPLEX, KDL_CUDA, KDL_FLOAT,
@@ -72,7 +73,7 @@ cdef const DLPackExchangeAPI* api_of(type cls) except? NULL:
     cdef const DLPackExchangeAPI* api
     capsule = getattr(cls, "__dlpack_c_exchange_api__", None)
     if capsule is None or not PyCapsule_IsValid(capsule, b"dlpack_exchange_api"):
-        return NULL
+        return functions_of_cupy(cls)
     api = <const DLPackExchangeAPI*>PyCapsule_GetPointer(capsule, b"dlpack_exchange_api")
     while api != NULL and api.major != DL_MAJOR:
         api = api.previous

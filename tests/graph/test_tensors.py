@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import sys
+import threading
 import weakref
 from ctypes import c_uint, c_void_p
 
@@ -13,7 +14,7 @@ import producers
 import pytest
 from gates import Gate
 from outside import SOURCE, Library, edges, only_batches
-from producers import Tensor, capsule_of, functions
+from producers import CupyArray, CupyModule, Tensor, capsule_of, functions
 
 import cyrt
 
@@ -23,6 +24,14 @@ extern "C" __global__ void pairs(float2* x, int n) {
     if (threadIdx.x < n) x[threadIdx.x].x += 1.0f;
 }
 """
+
+only_replay = pytest.mark.skipif(
+    "not __import__('cyrt').settings.get('CYRT_GRAPHS')"
+    " or __import__('cyrt').settings.get('CYRT_REPLAY') == '0'"
+    " or __import__('cyrt').settings.get('CYRT_MAX_OPS_PER_GRAPH') == 1"
+    " or __import__('cyrt').settings.get('CYRT_LAUNCH_BLOCKING')",
+    reason="looks at batches that are replayed",
+)
 
 
 @pytest.fixture(scope="module")
@@ -557,3 +566,234 @@ def test_read_only_array_receives_no_result(library, tensor):
     assert cyrt.add(ReadOnly(), 1.0).numpy().tolist() == [1] * N
     with pytest.raises(ValueError, match="add: out: the ReadOnly is read-only"):
         cyrt.add(cyrt.ones(N), 1.0, out=ReadOnly())
+
+
+def replayed(rounds, work):
+    """Do the work in blocks of their own. Return the operations replayed in each but the first."""
+    encoder, counts = cyrt.current_encoder(), []
+    for _ in range(rounds):
+        before = encoder.stats()["replayed"]
+        with cyrt.batch():
+            work()
+        counts.append(encoder.stats()["replayed"] - before)
+    return counts
+
+
+@only_replay
+def test_batches_on_tensors_are_replayed(module, library, side, calls):
+    _, waits = calls
+    x, y, own = Tensor(library), Tensor(library), cyrt.zeros(N)
+    references = sys.getrefcount(x), sys.getrefcount(y)
+
+    def work():
+        for i in range(10):
+            module["axpb"][1, N](x, 1.0, float(i), N)
+            module["add"][1, N](x, y, y, N)
+            module["axpb"][1, N](own, 1.0, 1.0, N)
+        assert sys.getrefcount(x) == references[0] + 20
+        assert sys.getrefcount(y) == references[1] + 20
+
+    assert replayed(12, work)[-1] >= 29
+    waits.clear()
+    work_done = replayed(1, work)
+    assert work_done[0] >= 29
+    assert waits.count(Tensor.stream) == 1
+    assert (sys.getrefcount(x), sys.getrefcount(y)) == references
+    expected, total = 0.0, 0.0
+    for _ in range(13):
+        for i in range(10):
+            expected += i
+            total += expected
+    assert (x.values() == expected).all()
+    assert (y.values() == total).all()
+    assert (own.numpy() == 130).all()
+
+
+@only_replay
+def test_replayed_batch_is_ordered_at_both_ends(module, library, side):
+    gate, x, y = Gate(), Tensor(library, N, "i4"), cyrt.zeros(N, "int32")
+    copy = cyrt.Kernel(
+        'extern "C" __global__ void copy(const int* x, int* y, int n)'
+        "{ if (threadIdx.x < n) y[threadIdx.x] = x[threadIdx.x]; }",
+        "copy",
+    )
+    z = Tensor(library, N, "i4")
+
+    def work():
+        for _ in range(4):
+            copy[1, N](x, y, N)
+            copy[1, N](y, z, N)
+
+    assert replayed(12, work)[-1] >= 7
+    with side:
+        gate.write(x, 7, N)
+        cyrt.commit()
+    timer = gate.open_in(0.05)
+    assert replayed(1, work)[0] >= 7
+    assert (z.values() == 7).all()
+    timer.join()
+    assert not gate.expired
+    # The library works on another stream from here on.
+    library.memset(0, x.address, 0)
+    Tensor.stream = 0
+    assert replayed(1, work)[0] >= 7
+    assert (z.values() == 0).all()
+
+
+@only_replay
+def test_surprise_in_a_replayed_batch_on_tensors(module, library, tensor):
+    """Tensors that overlap the replayed ones, and other memory of others, are still ordered."""
+    part, other = Tensor(library, 64), Tensor(library)
+    part.fields["data"] = tensor.address + 128
+    view = cyrt.asarray(other)
+
+    def work(surprise=None):
+        for i in range(8):
+            module["axpb"][1, N](tensor, 2.0, 1.0, N)
+            module["add"][1, N](tensor, other, other, N)
+            if i == 4 and surprise is not None:
+                surprise()
+
+    assert replayed(12, work)[-1] >= 15
+    surprises = [
+        lambda: module["axpb"][1, 64](part, 0.0, 5.0, 64),
+        lambda: cyrt.multiply(view, 0.5, out=view),
+        lambda: module["axpb"][1, N](Tensor(library), 0.0, 5.0, N),
+        lambda: cyrt.add(tensor, 1.0, out=tensor),
+    ]
+    for index, surprise in enumerate(surprises):
+        library.memset(0, tensor.address, 0)
+        library.memset(0, other.address, 0)
+        replayed(1, lambda surprise=surprise: work(surprise))
+        x, y = np.zeros(N), np.zeros(N)
+        for i in range(8):
+            x = 2 * x + 1
+            y = x + y
+            if i == 4:
+                if index == 0:
+                    x[32:96] = 5
+                elif index == 1:
+                    y *= 0.5
+                elif index == 3:
+                    x += 1
+        assert (tensor.values() == x).all(), index
+        assert (other.values() == y).all(), index
+
+
+@only_replay
+def test_another_tensor_in_the_place_of_a_forgotten_one(module, library):
+    """A block that scripts have is given to other memory, which overlaps that of another tensor."""
+    owner = Tensor(library, 4 * 8192)
+
+    def part(start, size):
+        made = Part.__new__(Part)
+        made.library, made.nbytes, made.address = library, 4 * size, owner.address + 4 * start
+        made.kept = (producers.c_int64 * 1)(size)
+        made.fields = {**owner.fields, "data": made.address, "shape": made.kept}
+        return made
+
+    first, last = part(0, 256), part(256, 256)
+
+    def work(x, y):
+        for _ in range(4):
+            module["axpb"][1, N](x, 1.0, 1.0, N)
+            module["axpb"][1, N](y, 2.0, 0.0, N)
+
+    assert replayed(12, lambda: work(first, last))[-1] >= 7
+    for i in range(2, 16000):  # all entries are given away, and later those to others
+        each = part(4 * (i % 8000), 4)
+        module["axpb"][1, 4](each, 1.0, 0.0, 4)
+    library.memset(0, owner.address, 0, owner.nbytes)
+    moved = part(128, 256)
+    replayed(1, lambda: work(moved, last))
+    expected = np.zeros(4 * 8192)
+    for _ in range(4):
+        expected[128:384] += 1
+        expected[256:512] *= 2
+    assert (owner.values() == expected).all()
+
+
+@only_replay
+def test_other_threads_launch_is_not_deferred_by_a_replay(module, library, tensor):
+    """It is outside of the block, though the block's batch is replayed on its stream."""
+    stream = cyrt.Stream()
+    results = []
+
+    def other():
+        with stream:
+            module["axpb"][1, N](tensor, 1.0, 1.0, N)
+        results.append((tensor.values() == 1).all())
+
+    def work(begin=False):
+        for i in range(8):
+            if begin and i == 4:
+                thread = threading.Thread(target=other)
+                thread.start()
+                thread.join()
+            module["axpb"][1, N](tensor, 0.0, 0.0, N)
+
+    with stream:
+        assert replayed(12, work)[-1] >= 7
+        replayed(1, lambda: work(True))
+    assert results == [True]
+    assert (tensor.values() == 0).all()
+
+
+@pytest.fixture
+def cupy(monkeypatch):
+    """Stand-ins for CuPy's module and class."""
+    monkeypatch.setitem(sys.modules, "cupy", CupyModule)
+    return type("ndarray", (CupyArray,), {"__module__": "cupy"})
+
+
+def test_cupys_arrays_are_read_by_their_attributes(module, library, side, cupy, calls):
+    launched, waits = calls
+    x, y = cupy(Tensor(library)), cupy(Tensor(library))
+    module["axpb"][1, N](x, 1.0, 3.0, N)
+    launched.clear(), waits.clear()
+    before = CupyArray.read
+    for _ in range(3):
+        module["add"][1, N](x, x, y, N)
+    assert CupyArray.read == before + 9
+    assert launched == [Tensor.stream] * 3
+    assert waits == []
+    assert (y.tensor.values() == 6).all()
+    with cyrt.batch():
+        module["axpb"][1, N](x, 2.0, 0.0, N)
+    assert (x.tensor.values() == 6).all()
+
+
+def test_views_and_operands_of_cupys_arrays(module, library, cupy):
+    tensor = Tensor(library, (4, 8))
+    x = cupy(tensor)
+    view = cyrt.asarray(x)
+    assert (view.shape, view.dtype) == ((4, 8), cyrt.float32)
+    assert cyrt.add(view, 2.0, out=x) is x
+    assert (tensor.values() == 2).all()
+    turned = cyrt.asarray(cupy(tensor, (8, 4), (4, 32)))
+    assert turned.shape == (8, 4)
+    flipped = cyrt.asarray(cupy(tensor, (32,), (-4,), offset=124))
+    assert (flipped + 1).numpy().tolist() == [3] * 32
+    assert cyrt.asarray(cupy(Tensor(library, 0))).shape == (0,)
+    assert cyrt.asarray(cupy(Tensor(library, (), "c8"))).dtype == cyrt.complex64
+
+
+@pytest.mark.parametrize(
+    ("fields", "error", "text"),
+    [
+        ({"strides": (8,)}, ValueError, "expected a C-contiguous array"),
+        ({"strides": (6,)}, BufferError, "the array's stride of 6 bytes"),
+        ({"device": 99}, ValueError, "lies on CUDA device 99"),
+        ({"offset": 2}, ValueError, "expected an address that is a multiple of 4"),
+        ({"shape": (-1,), "strides": (4,)}, ValueError, "expected sizes of 0 or more"),
+    ],
+)
+def test_cupys_arrays_that_are_refused(module, library, cupy, fields, error, text):
+    array = cupy(Tensor(library))
+    for name, value in fields.items():
+        setattr(array, name, value)
+    with pytest.raises(error, match=text):
+        module["axpb"][1, N](array, 1.0, 1.0, N)
+    array = cupy(Tensor(library, N, "i4"))
+    with pytest.raises(TypeError, match="expected an array of float32"):
+        module["axpb"][1, N](array, 1.0, 1.0, N)
