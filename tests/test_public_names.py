@@ -15,11 +15,12 @@ import pytest
 
 import cyrt
 import cyrt.cupy_compat
+import cyrt.torch
 from cyrt import other_names
 from cyrt.dtypes import DTYPES
 from cyrt.ops import functions
 
-PACKAGES = (cyrt, cyrt.nn, cyrt.random, cyrt.kernels, cyrt.numpy, cyrt.cupy_compat)
+PACKAGES = (cyrt, cyrt.nn, cyrt.random, cyrt.kernels, cyrt.numpy, cyrt.cupy_compat, cyrt.torch)
 # The others are NumPy's own.
 OURS = [name for name in cyrt.numpy.__all__ if getattr(cyrt.numpy, name) is not getattr(np, name)]
 

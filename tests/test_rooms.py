@@ -35,6 +35,7 @@ FLOORS = {
     "ops": 9,
     "random": 10,
     "cupy_compat": 11,
+    "torch": 11,
     "nn": 11,
     "numpy": 11,
     "random/__init__": 12,

@@ -17,6 +17,7 @@ from typing import Any
 
 import cyrt
 import cyrt.cupy_compat
+import cyrt.torch
 
 REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "reference"
 TARGET = REFERENCE / "names.md"
@@ -65,7 +66,7 @@ def table() -> str:
         lines += [f"| `{name}` | {summary(name, getattr(cyrt, name))} |" for name in names]
         lines.append("")
     lines += ["## Modules", "", "| name | |", "|---|---|"]
-    for name in ("cupy_compat", "kernels", "nn", "numpy", "random"):
+    for name in ("cupy_compat", "kernels", "nn", "numpy", "random", "torch"):
         lines.append(f"| [`{name}`]({name}.md) | {summary(name, getattr(cyrt, name))} |")
     return "\n".join(lines) + "\n"
 

@@ -13,7 +13,15 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-MODULES = ("cyrt", "cyrt.cupy_compat", "cyrt.kernels", "cyrt.nn", "cyrt.numpy", "cyrt.random")
+MODULES = (
+    "cyrt",
+    "cyrt.cupy_compat",
+    "cyrt.kernels",
+    "cyrt.nn",
+    "cyrt.numpy",
+    "cyrt.random",
+    "cyrt.torch",
+)
 HEAD = '''\
 """Every public name of cyrt has a type: only a value of the type Any may be passed as `Never`."""
 

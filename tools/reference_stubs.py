@@ -23,8 +23,17 @@ from typing import Any
 import cyrt
 import cyrt.cupy_compat
 import cyrt.kernels
+import cyrt.torch
 
-MODULES = ("cyrt", "cyrt.nn", "cyrt.numpy", "cyrt.random", "cyrt.kernels", "cyrt.cupy_compat")
+MODULES = (
+    "cyrt",
+    "cyrt.nn",
+    "cyrt.numpy",
+    "cyrt.random",
+    "cyrt.kernels",
+    "cyrt.cupy_compat",
+    "cyrt.torch",
+)
 Definition = ast.FunctionDef | ast.ClassDef
 _ROLE = re.compile(r":(?:func|class|meth|mod|attr):`~?([^`]*)`")
 # A table of reStructuredText: rulers of "=", a head, lines between them.
@@ -34,7 +43,7 @@ _TABLE = re.compile(rf"^{_RULER}(?:[^=\n].*\n)+{_RULER}(?:[^=\n].*\n)+{_RULER}",
 
 def public_path(name: str) -> str | None:
     """Where the reference has a name, which may stand without its module."""
-    for module in (cyrt, cyrt.nn, cyrt.numpy, cyrt.random, cyrt.cupy_compat):
+    for module in (cyrt, cyrt.nn, cyrt.numpy, cyrt.random, cyrt.cupy_compat, cyrt.torch):
         short = name.removeprefix(f"{module.__name__}.")
         if short in module.__all__ and not isinstance(getattr(module, short), ModuleType):
             return f"{module.__name__}.{short}"

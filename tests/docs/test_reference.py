@@ -71,7 +71,7 @@ def test_every_public_name_is_on_one_page():
     pages = listed()
     check_listed(pages["cyrt"], set(cyrt.__all__) - {"nn", "random"})
     check_listed(pages["cyrt.kernels"], set(cyrt.kernels.__all__) - {"Kernel", "Module"})
-    for module in ("cyrt.nn", "cyrt.numpy", "cyrt.random", "cyrt.cupy_compat"):
+    for module in ("cyrt.nn", "cyrt.numpy", "cyrt.random", "cyrt.cupy_compat", "cyrt.torch"):
         assert pages[module] == [None], module
 
 
@@ -80,7 +80,7 @@ def test_the_page_of_names_has_a_line_for_each():
     text = tool.TARGET.read_text()
     assert text == tool.table(), "run tools/run.py format"
     lines = dict(re.findall(r"^\| \[?`(\w+)`\S* \| (.*) \|$", text, re.MULTILINE))
-    assert lines.keys() == {*cyrt.__all__, "cupy_compat", "kernels", "numpy"}
+    assert lines.keys() == {*cyrt.__all__, "cupy_compat", "kernels", "numpy", "torch"}
     assert all(lines.values())
 
 

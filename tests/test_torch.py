@@ -1,0 +1,148 @@
+"""Kernels as operators of PyTorch."""
+
+from __future__ import annotations
+
+import pytest
+
+import cyrt
+import cyrt.torch
+
+torch = pytest.importorskip("torch")
+SOURCE = r"""
+extern "C" {
+__global__ void scaled(const float* x, float* y, float a, long long n) {
+    long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+    if (i < n) y[i] = a * x[i];
+}
+struct Pair { int a, b; };
+__global__ void structs(float* x, Pair p) {}
+}
+"""
+
+
+def numpy_launch(kernel, grid, block, values):
+    """The kernel `scaled`, on the CPU."""
+    x, y, a, n = values
+    assert not x.requires_grad
+    assert grid == (n + 255) // 256
+    assert block == 256
+    y.view(-1)[:n] = a * x.reshape(-1)[:n]
+
+
+@pytest.fixture(scope="module")
+def module():
+    return cyrt.Module(SOURCE)
+
+
+@pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def device(request, monkeypatch):
+    """PyTorch's device; on the CPU only the launch is replaced."""
+    if request.param == "cpu":
+        monkeypatch.setattr(cyrt.torch, "_launch", numpy_launch)
+    elif not torch.cuda.is_available():
+        pytest.skip("PyTorch has no GPU")
+    return request.param
+
+
+count = iter(range(1000))
+
+
+def scaled_op(module, **more):
+    def backward(ctx, grad):
+        return operator(grad.contiguous(), ctx.factor), None
+
+    def setup_context(ctx, inputs, output):
+        ctx.factor = inputs[1]
+
+    operator = cyrt.torch.custom_op(
+        module["scaled"],
+        f"cyrt_tests::scaled{next(count)}",
+        grid=lambda x, a: (x.numel() + 255) // 256,
+        block=256,
+        computed={"y": lambda x, a: torch.empty_like(x), "n": lambda x, a: x.numel()},
+        **({"backward": backward, "setup_context": setup_context} | more),
+    )
+    return operator
+
+
+def test_operator_returns_what_is_computed(module, device):
+    operator = scaled_op(module)
+    x = torch.arange(600.0, device=device).reshape(3, 200)
+    y = operator(x, 2.0)
+    assert y.shape == x.shape
+    assert torch.equal(y, 2 * x)
+    torch.library.opcheck(operator, (x, 3.0), test_utils=("test_schema", "test_faketensor"))
+
+
+def test_autograd(module, device):
+    operator = scaled_op(module)
+    x = torch.ones(10, device=device, requires_grad=True)
+    (operator(x, 4.0) * torch.arange(10.0, device=device)).sum().backward()
+    assert torch.equal(x.grad, 4 * torch.arange(10.0, device=device))
+    torch.library.opcheck(
+        operator, (x, 3.0), test_utils=("test_schema", "test_autograd_registration")
+    )
+
+
+def test_compiled(module, device):
+    operator = scaled_op(module)
+    compiled = torch.compile(
+        lambda x: operator(x + 1, 2.0) - 1, backend="aot_eager", fullgraph=True
+    )
+    x = torch.ones(300, device=device, requires_grad=True)
+    y = compiled(x)
+    assert torch.equal(y, torch.full_like(x, 3))
+    y.sum().backward()
+    assert torch.equal(x.grad, torch.full_like(x, 2))
+
+
+def test_mutated_argument(module, device):
+    operator = cyrt.torch.custom_op(
+        module["scaled"],
+        f"cyrt_tests::into{next(count)}",
+        grid=lambda x, y, a, n: (n + 255) // 256,
+        block=256,
+    )
+    x, y = torch.ones(300, device=device), torch.zeros(300, device=device)
+    assert operator(x, y, 5.0, 300) is None
+    assert torch.equal(y, 5 * x)
+
+    def program(x):
+        out = torch.zeros_like(x)
+        operator(x, out, 2.0, x.numel())
+        return out + 1
+
+    compiled = torch.compile(program, backend="aot_eager", fullgraph=True)
+    assert torch.equal(compiled(x), torch.full_like(x, 3))
+    torch.library.opcheck(operator, (x, y, 3.0, 300), test_utils=("test_schema",))
+
+
+def test_fake_tensors_launch_nothing(module):
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    operator = scaled_op(module)
+    with FakeTensorMode():
+        y = operator(torch.empty(5, 7), 2.0)
+    assert tuple(y.shape) == (5, 7)
+
+
+def test_tensors_on_the_cpu_are_refused(module):
+    with pytest.raises(TypeError, match="not in memory that a CUDA device can reach"):
+        scaled_op(module)(torch.ones(4), 2.0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "text"),
+    [
+        ({"computed": {"z": len}}, ValueError, r"scaled has no parameter 'z'"),
+        ({"computed": {"x": len}}, ValueError, r"scaled does not write const float\* x"),
+        ({"kernel": "structs"}, TypeError, "cannot have the parameter .*Pair p"),
+        ({"kernel": None}, TypeError, "kernel: expected a Kernel, got NoneType"),
+    ],
+)
+def test_refused(module, arguments, error, text):
+    name = arguments.pop("kernel", "scaled")
+    with pytest.raises(error, match=text):
+        cyrt.torch.custom_op(
+            name and module[name], f"cyrt_tests::bad{next(count)}", grid=1, block=1, **arguments
+        )
