@@ -111,7 +111,7 @@ def test_launches_are_recorded_and_replayed(batched, fresh_stream, rng):
     np.testing.assert_allclose(x.numpy().sum(1), 1, 1e-5)
 
 
-def test_an_encoder_adds_them(rng, forms):
+def test_an_encoder_adds_them(batched, rng, forms):
     softmax = cyrt.Kernel.from_triton(compiled("softmax"))
     x = cyrt.asarray(rng.standard_normal((4, 100), np.float32))
     out, again = cyrt.zeros((4, 100), dtype=cyrt.float32), cyrt.zeros((4, 100), dtype=cyrt.float32)

@@ -31,7 +31,7 @@ def test_many_of_one_row():
     np.testing.assert_array_equal(exact(found), [[4096] * 3, [0] * 3])
 
 
-def test_the_numbers_of_rows_are_sorted_and_not_those_of_elements():
+def test_the_numbers_of_rows_are_sorted_and_not_those_of_elements(unchecked):
     def sorts(features):
         g, x = cyrt.ones((3000, features)), cyrt.zeros(3000, dtype="int32")
         found = cyrt.explain(nn.embedding_vjp, g, x, cyrt.zeros((5, features)))
