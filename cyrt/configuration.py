@@ -189,7 +189,10 @@ def _missing(facts: dict[str, Any]) -> list[dict[str, str]]:
     generation = "12" if version.startswith("12.") else "13"
     if nvrtc["error"]:
         missing.append(
-            ("NVRTC, to compile kernels from source", f"pip install 'cyrt[cu{generation}]'")
+            (
+                "NVRTC, to compile kernels from source, and to fuse operations",
+                f"pip install 'cyrt[cu{generation}]'",
+            )
         )
     if not facts["headers"]:
         missing.append(("CUDA's headers (cuda_fp16.h ...)", f"pip install 'cyrt[cu{generation}]'"))

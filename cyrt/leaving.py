@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from cyrt import settings
+from cyrt.builtin import background
 from cyrt.driver import exit_status, table
 from cyrt.graph import completion
 from cyrt.runtime import waiting
@@ -33,3 +34,5 @@ def leave() -> None:
         print(f"cyrt: {text}", file=sys.stderr)
     if lost:
         exit_status.fail()
+    if background.is_compiling():
+        exit_status.skip_exit_functions()

@@ -122,6 +122,12 @@ SETTINGS: dict[str, Setting] = {
         "1",
         "0: every operation is recorded; verify: what was replayed is recorded, too, and compared",
     ),
+    "CYRT_FUSE": Setting(
+        _switch,
+        True,
+        "0: the operations of a batch that is launched often are not compiled into one",
+    ),
+    "CYRT_FUSE_AFTER": Setting(_count, 8, "launches of a batch after which it is compiled"),
     "CYRT_TEMPLATE_CACHE_SIZE": Setting(
         _count,
         1000,

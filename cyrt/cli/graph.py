@@ -18,6 +18,8 @@ from cyrt.cli.graph_svg import svg, titles
 from cyrt.cli.output import Refusal, one_line, say, unwritable
 from cyrt.graph import plan_cache
 from cyrt.graph.drawing import dot
+from cyrt.graph.fusion import Fusion
+from cyrt.graph.plan import Plan
 from cyrt.jit.mangling import readable_name
 from cyrt.runtime import waiting
 
@@ -54,7 +56,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run a script as ``__main__`` and draw the distinct batches, in order of their first use.
+    """Run a script as ``__main__`` and draw the distinct batches, in order of their first use, and
+    behind them those that were compiled into fewer kernels.
 
     Returns
     -------
@@ -81,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
     if os.getpid() != process:
         return status  # a forked child that reached the script's end
     waiting.drain(settings.get("CYRT_EXIT_TIMEOUT"))  # launch what is recorded, as at exit
-    batches = plan_cache.list_plans()
+    batches: list[Plan | Fusion] = [*plan_cache.list_plans(), *plan_cache.list_fused_plans()]
     if not batches:
         _say(
             "nothing is batched with CYRT_GRAPHS=0, so there is nothing to draw"

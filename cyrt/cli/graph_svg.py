@@ -18,6 +18,7 @@ from statistics import fmean
 from typing import TypeAlias
 
 from cyrt.graph.drawing import PlanNode, launch_text, node_details, printable
+from cyrt.graph.fusion import Fusion
 from cyrt.graph.plan import Plan
 
 Edges: TypeAlias = Sequence[tuple[int, int, bool]]  # source, a later target, whether programmatic
@@ -35,20 +36,22 @@ _SWEEPS = 4
 _STRAIGHT = 8.0  # weight of an edge that passes several rows, relative to a node's
 
 
-def titles(batches: Sequence[Plan]) -> list[str]:
+def titles(batches: Sequence[Plan | Fusion]) -> list[str]:
     """One line for each batch: ``batch 3 of 7: 128 operations, launched 12 times, 2 patched``."""
     lines = []
     for number, batch in enumerate(batches, 1):
-        operations = sum(node.kind != "empty" for node in batch.nodes)
+        nodes = [node for node in batch.nodes if node.kind != "empty"]
+        operations = sum(max(1, len(node.operations)) for node in nodes)
+        fused = f" as {len(nodes):,}" if len(nodes) != operations else ""
         lines.append(
-            f"batch {number} of {len(batches)}: {operations:,} operation{'s' * (operations != 1)}, "
-            f"launched {batch.launches:,} time{'s' * (batch.launches != 1)}, "
-            f"{sum(node.patched for node in batch.nodes) or 'none'} patched"
+            f"batch {number} of {len(batches)}: {operations:,} operation{'s' * (operations != 1)}"
+            f"{fused}, launched {batch.launches:,} time{'s' * (batch.launches != 1)}, "
+            f"{sum(node.patched for node in nodes) or 'none'} patched"
         )
     return lines
 
 
-def svg(batches: Sequence[Plan], label: Label = str) -> str:
+def svg(batches: Sequence[Plan | Fusion], label: Label = str) -> str:
     """A picture of batches, each with its title, readable on light and dark screens.
 
     They are drawn in rows, from left to right, and parts of a chain that repeat are drawn once.
@@ -238,7 +241,7 @@ def _place(
             x[slot] = packed[slot] + total / weight
 
 
-def _panel(batch: Plan, title: str, label: Label) -> tuple[str, float, float]:
+def _panel(batch: Plan | Fusion, title: str, label: Label) -> tuple[str, float, float]:
     """One batch, drawn at the origin, its width and its height."""
     indices, nodes, edges, parts = fold(batch.nodes, batch.edges)
     times = {indices[i]: count for positions, count in parts for i in positions}

@@ -1,4 +1,5 @@
-"""The process's exit status, set if asynchronous work failed and no call reported it."""
+"""The process's end: its exit status, set if asynchronous work failed and no call reported it, and
+whether libraries' exit functions run."""
 
 cdef extern from *:
     """
@@ -13,10 +14,17 @@ cdef extern from *:
             _exit(1);
         }
     }
+    static void cyrt_end(int status, void* unused) {
+        (void)unused;
+        fflush(NULL);
+        _exit(status == 0 && cyrt_failed ? 1 : status);
+    }
     static inline int cyrt_register_exit(void) { return on_exit(cyrt_at_exit, NULL); }
+    static inline int cyrt_register_end(void) { return on_exit(cyrt_end, NULL); }
     static inline void cyrt_set_failed(void) { cyrt_failed = 1; }
     """
     int cyrt_register_exit() noexcept
+    int cyrt_register_end() noexcept
     void cyrt_set_failed() noexcept
 
 # Python sets the status of the main program, regardless of its exit functions. The C library's exit
@@ -27,3 +35,9 @@ cyrt_register_exit()
 def fail():
     """Make the process end with status 1 if it would end with 0."""
     cyrt_set_failed()
+
+
+def skip_exit_functions():
+    """Make the process end without the C library's exit functions that are registered already: a
+    library that another thread still runs in must not be ended."""
+    cyrt_register_end()

@@ -67,6 +67,7 @@ cdef class Recorder:
     cdef unsigned long long num_early_loads     # operations that may load before they wait
     cdef bint graphs, blocking
     cdef bint early_loads           # CYRT_EARLY_LOADS
+    cdef unsigned int fuse_after    # launches after which a script is compiled; 0: it never is
     cdef bint direct                # each kernel is launched on the stream at once, without a graph
     cdef bint deferred              # the program commits: uses of outside memory do not
     cdef int batches_open, groups_open  # number of open `batch()` and `concurrent()` blocks

@@ -21,11 +21,12 @@ from cyrt.driver.cuda cimport *
 from cyrt.driver.errors import CudaError
 from cyrt.driver.table cimport MAX_DEVICES, READY, check, cu, disturb, is_sticky, process
 from cyrt.graph cimport (
-    chain, completion, direct, loss, plan as plans, plan_cache, policy as policies,
-    recording as recordings, replay as replays,
+    chain, completion, direct, fusion as fusions, loss, plan as plans, plan_cache,
+    policy as policies, recording as recordings, replay as replays,
 )
 from cyrt.graph.completion cimport Mark
 from cyrt.graph.executable cimport Outcome
+from cyrt.graph.fusion cimport Fusion
 from cyrt.graph.policy cimport FOLLOWING, Policy
 from cyrt.graph.ranges cimport forget_ranges
 from cyrt.graph.recording cimport Recording, Tensors
@@ -119,6 +120,8 @@ cdef class Recorder:
         if self.state != NULL and self.state.encoder == <void*>self:
             self.state.encoder = NULL       # the interpreter exits: the state remains
             self.state.pending = self.state.failed = False
+        if process == READY:
+            fusions.abandon_all(self.replay.scripts)
         policies.forget(&self.policy)
         recordings.destroy(self.recording)
         if self.launching != NULL and not self.launching.busy:      # else it is a script
@@ -425,13 +428,32 @@ cdef Recording* exchange_recording(Recorder self) noexcept:
     return recording
 
 
+cdef void drop_fusion(Recording* script) noexcept:
+    try:
+        fusions.abandon(script)
+    except BaseException as error:
+        raise_later(error)
+
+
+cdef Fusion fuse(Recorder self, Plan plan, Recording* script):
+    """Return the Fusion of a script that was launched often enough, or None."""
+    try:
+        return fusions.new_fusion(self.state, script, plan)
+    except MemoryError:
+        return None
+
+
 cdef void clear_recording(Recorder self, Recording* recording) noexcept:
     """Keep a launched recording as a script, or clear it and make it a spare one. This may run
     finalizers."""
     recordings.release_owners(recording)
+    if recording.fusion != NULL and (<Fusion>recording.fusion).refused:
+        drop_fusion(recording)
     recording = replays.keep(&self.replay, recording)
     if recording == NULL:
         return
+    if recording.fusion != NULL:
+        drop_fusion(recording)
     recordings.clear(recording)
     if self.recording.num_nodes == 0:       # record into the arrays that are still in the cache
         recording.group = self.recording.group
@@ -591,6 +613,7 @@ cdef int launch_batch(Recorder self, Plan plan, list names, list entry, Mark mar
     cdef unsigned int error
     cdef list foreign = self.foreign, handlers = self.handlers
     cdef str where = self.where
+    cdef Fusion fusion = None
     # References that are moved here are dropped after the turn.
     cdef object expired = self.launched[slot]
     if entry is not None:
@@ -618,6 +641,8 @@ cdef int launch_batch(Recorder self, Plan plan, list names, list entry, Mark mar
         Py_CLEAR(finished.plan)     # That plan was evicted, or ran the script before it was cut.
         Py_INCREF(plan)
         finished.plan = <PyObject*>plan
+    if finished.dead != NULL and finished.repeats:
+        fusion = fuse(self, plan, finished)
     clear_recording(self, finished)
     drop_tensors(self, &tensors)
     del expired
@@ -633,7 +658,7 @@ cdef int launch_batch(Recorder self, Plan plan, list names, list entry, Mark mar
     release_ended_batches(self)
     if self.blocking and not state.failed:
         wait_state(state)
-    return 0
+    return fusions.submit(fusion) if fusion is not None else 0
 
 
 cdef int end_without_event(Recorder self, list entry, Outcome* outcome) except -1:
@@ -659,6 +684,9 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
     cdef unsigned int error = 0
     cdef int entered = -1
     self.launching = recording
+    recording.launches += 1
+    if recording.launches == self.fuse_after and recording.num_nodes > 1:
+        fusions.note_dead(recording)
     state.recording_epoch = new_epoch()
     state.pending = state.outside = False
     self.bytes = 0
@@ -679,8 +707,11 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
         error = loss.mark_all_lost(recording, outcome.result, outcome.call, where)
     elif recording.num_nodes:
         if plan is not None and recording.losses == NULL:
-            plans.launch_plan(plan, recording, &self.stats_, outcome)
-            patched = self.stats_.patched - before
+            if recording.fusion != NULL:
+                patched = fusions.launch(recording, plan, &self.stats_, outcome)
+            else:
+                plans.launch_plan(plan, recording, &self.stats_, outcome)
+                patched = self.stats_.patched - before
             if outcome.result != CUDA_SUCCESS:      # the rest runs without a graph
                 self.stats_.patched += recording.num_nodes - outcome.launched
         if plan is None or recording.losses != NULL or (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ class PlanNode(NamedTuple):
     cluster: tuple[int, int, int] | None
     cooperative: bool
     patched: bool  # whether the last launch patched the node
+    operations: tuple[str, ...] = ()  # the symbols of those that it does, if it is a fused kernel
 
 
 def printable(text: str) -> str:
@@ -60,6 +62,12 @@ def node_details(index: int, node: PlanNode, label: Callable[[str], str]) -> str
         lines.append("cooperative")
     if node.patched:
         lines.append("patched by the last launch")
+    if node.operations:
+        lines.append(f"{len(node.operations)} operations in one kernel:")
+        lines += [
+            f"{label(name)} × {n}" if n > 1 else label(name)
+            for name, n in Counter(node.operations).items()
+        ]
     return "\n".join(_UNPRINTABLE.sub("\ufffd", line) for line in lines)
 
 

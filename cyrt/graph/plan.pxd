@@ -56,11 +56,18 @@ cdef struct PlanStats:
     unsigned long long instantiations
     unsigned long long launches
     unsigned long long evictions
+    unsigned long long fused_plans      # launches of fused plans
+    unsigned long long fused_nodes      # operations that ran within fused kernels
+    unsigned long long bytes_saved      # bytes that these neither read nor wrote
 
 # Launch an exec or a chain that equals the recording. The function runs no Python code.
 cdef void launch_plan(Plan plan, Recording* recording, PlanStats* stats, Outcome* outcome) noexcept
+# Count a launch of the plan, or of the fused one in its place.
+cdef void note_launch(Plan plan, PlanStats* stats, const Outcome* outcome) noexcept
 # Return what each node runs, for error messages and pictures.
 cdef list node_names(Recording* recording)
+# Return the name of a NodeKind.
+cdef str kind_name(int kind)
 # Return a plan for a copy of the topology. The caller checks the copy. Return None if a finalizer
 # has launched the recording meanwhile.
 cdef Plan new_plan(StreamState* stream, Recording* recording)

@@ -69,6 +69,10 @@ cdef list node_names(Recording* recording):
             for i in range(recording.num_nodes)]
 
 
+cdef str kind_name(int kind):
+    return _KINDS[kind]
+
+
 cdef str node_name(int kind, owner):
     return owner.name if _KINDS[kind] == "kernel" else _KINDS[kind]
 
@@ -414,6 +418,10 @@ cdef void launch_plan(Plan plan, Recording* recording, PlanStats* stats,
         outcome.call = b"cuGraphLaunch"
         outcome.result = executables.launch(target)
         plan.last = target
+    note_launch(plan, stats, outcome)
+
+
+cdef void note_launch(Plan plan, PlanStats* stats, const Outcome* outcome) noexcept:
     if outcome.result == CUDA_SUCCESS:
         plan.launches += 1
         stats.launches += 1

@@ -14,6 +14,7 @@
 # - Before out of memory is raised, what has left the cache is destroyed, the code with it, and
 #   after that the plans and chains used longest ago, one at a time, until the memory suffices.
 
+from cyrt.graph.executable cimport Execs
 from cyrt.graph.plan cimport Plan, PlanStats
 from cyrt.graph.recording cimport Recording
 from cyrt.runtime.module cimport num_dropped
@@ -24,6 +25,10 @@ from cyrt.runtime.state cimport StreamState
 # recording meanwhile.
 cdef Plan find(StreamState* stream, Recording* recording, PlanStats* stats)
 cdef void release(Plan plan) noexcept
+# Keep a fused plan. Return False if it runs a kernel that has ended.
+cdef bint add_fused(Execs execs) except -1
+# Drop a fused plan that nothing launches any more.
+cdef int remove_fused(Execs execs) except -1
 # Drop the plans and chains used longest ago until count and bytes are within their limits.
 cdef int evict(PlanStats* stats) except -1
 # Drop those that run a kernel that has ended, and return how many these were.

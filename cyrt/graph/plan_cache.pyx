@@ -19,10 +19,11 @@ from cyrt.runtime.waiting cimport wait_all
 cdef enum:
     RESERVED = 8            # one in so many bytes and plans of the limits is for evicted plans
 
-# The plans by (stream, nodes, hash), the chains by stream, and a linked list of both from the least
-# to the most recently used.
+# The plans by (stream, nodes, hash), the chains by stream, and a linked list of all execs from the
+# least to the most recently used.
 cdef dict _plans = {}
 cdef dict _chains = {}
+cdef dict _fused = {}           # the fused plans, by a number of their own
 cdef Execs oldest = None
 cdef Execs newest = None
 cdef Py_ssize_t most_plans = 0  # CYRT_GRAPH_CACHE_SIZE; 0 until the settings are read
@@ -49,11 +50,16 @@ def list_plans():
     return list(_plans.values())
 
 
+def list_fused_plans():
+    """Return the fused plans in the cache, in the order in which they were added."""
+    return list(_fused.values())
+
+
 def forget():
     """Drop the plans and chains that are not being launched. For tests: a new stream may have the
     plans of one that has ended."""
     # A list of items could run finalizers that add some.
-    for execs in list(_plans.values()) + list(_chains.values()):
+    for execs in all_execs():
         if not (<Execs>execs).busy and remove(<Execs>execs):
             retire(<Execs>execs)
 
@@ -99,9 +105,17 @@ cdef int note_use(Execs execs) except -1:
     return 0
 
 
+cdef list all_execs():
+    return list(_plans.values()) + list(_chains.values()) + list(_fused.values())
+
+
+cdef dict dict_of(Execs execs):
+    return _plans if isinstance(execs, Plan) else _chains if isinstance(execs, Chains) else _fused
+
+
 cdef bint remove(Execs execs) except -1:
-    """Remove a plan or chains from the cache. Return whether another thread has not done so."""
-    cdef dict known = _plans if isinstance(execs, Plan) else _chains
+    """Remove execs from the cache. Return whether another thread has not done so."""
+    cdef dict known = dict_of(execs)
     if known.get(execs.key) is not execs:
         return False
     unlink(execs)
@@ -257,7 +271,7 @@ cdef void count_returning_topology(tuple key) noexcept:
 
 cdef int forget_plans(int ordinal) except -1:
     # A list of items could run finalizers that add some.
-    for execs in list(_plans.values()) + list(_chains.values()):
+    for execs in all_execs():
         if (<Execs>execs).stream.ordinal == ordinal:
             if remove(<Execs>execs) and (<Execs>execs).busy == 0:
                 (<Execs>execs).drop()
@@ -295,11 +309,29 @@ cdef void release(Plan plan) noexcept:
         plan.chains = None
 
 
+cdef bint add_fused(Execs execs) except -1:
+    if runs_dropped(execs.code):
+        return False
+    execs.key = id(execs)
+    _fused[execs.key] = execs
+    execs.cached = True
+    link(execs)
+    return True
+
+
+cdef int remove_fused(Execs execs) except -1:
+    if execs.cached and remove(execs) and not execs.busy:
+        retire(execs)
+    return 0
+
+
 cdef Plan find(StreamState* stream, Recording* recording, PlanStats* stats):
     cdef tuple key
     cdef Plan plan, made
     if recording.repeats and recording.plan != NULL and (<Plan>recording.plan).cached:
         plan = <Plan>recording.plan         # a script, all of which was replayed
+        if recording.fusion != NULL and (<Execs>recording.fusion).cached:
+            note_use(<Execs>recording.fusion)
         stats.hits += 1
         plan.busy += 1
         note_use(plan)

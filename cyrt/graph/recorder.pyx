@@ -98,6 +98,9 @@ cdef int prepare(Recorder self, StreamState* state, graphs) except -1:
     self.direct = not self.graphs and not self.blocking
     self.early_loads = settings.get("CYRT_EARLY_LOADS")
     self.replay.enabled = settings.get("CYRT_REPLAY") != "0"
+    self.fuse_after = settings.get("CYRT_FUSE_AFTER")
+    if not settings.get("CYRT_FUSE"):
+        self.fuse_after = 0
     self.replay.verified = settings.get("CYRT_REPLAY") == "verify"
     if self.max_bytes == 0:
         self.max_bytes = <size_t>settings.get("CYRT_MAX_MB_PER_GRAPH") << 20

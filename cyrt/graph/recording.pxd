@@ -121,6 +121,10 @@ cdef struct Recording:
     unsigned long long used     # the value of Replay.clock at its last launch
     Recording* following        # the script that was launched after it; NULL: none was
     PyObject* plan              # a counted reference to the Plan that ran it; NULL: none
+    # For graph/fusion:
+    unsigned int launches       # how often it was launched as a whole
+    char* dead                  # each use's: whether its memory had another owner at the launch
+    PyObject* fusion            # a counted reference to its Fusion; NULL: none
 
 # Return the end of the range of edges into a node.
 cdef inline int edge_end(const Recording* recording, int node) noexcept nogil:

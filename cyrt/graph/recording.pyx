@@ -75,6 +75,10 @@ cdef void clear(Recording* recording) noexcept:
         recording.losses = NULL
         recording.loss_room = 0
     recording.repeats = recording.once = False
+    recording.launches = 0
+    free(recording.dead)
+    recording.dead = NULL
+    Py_CLEAR(recording.fusion)
     Py_CLEAR(recording.plan)
     recording.num_nodes = 0
     recording.num_edges = 0
@@ -175,6 +179,8 @@ cdef void set_end(Recording* recording, const Recording* source, int count) noex
 
 cdef void truncate(Recording* recording, int count) noexcept:
     set_end(recording, recording, count)
+    recording.launches = 0      # it is another batch
+    Py_CLEAR(recording.fusion)
 
 
 cdef bint copy_nodes(Recording* target, Recording* source, int count) noexcept:

@@ -14,5 +14,7 @@ cdef struct BuiltinCalls:
     # LoadedFunction, grid, block, bytes of shared memory and parameters.
     list (*fill_launches)(int ordinal, CUdeviceptr address, size_t count, unsigned int pattern,
                           size_t width)
+    # Compile the operations of a Fusion in the background.
+    int (*fuse)(object fusion) except -1
 
 cdef BuiltinCalls builtin

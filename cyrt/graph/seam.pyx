@@ -5,6 +5,7 @@ from cyrt.driver cimport table
 from cyrt.graph.commit cimport (
     Recorder, commit, release_all_ended, release_ended_batches, stop_replay, suspects,
 )
+from cyrt.graph.fusion cimport abandon_all
 from cyrt.graph.loss cimport count_holders, error_of
 from cyrt.graph.plan_cache cimport forget_plans, release_plans
 from cyrt.graph.recorder cimport encoder_of, end_encoder, keep, record_copy
@@ -31,6 +32,8 @@ cdef int free_scripts(int ordinal) except -1:
     while state != NULL:
         if state.encoder != NULL:
             encoder = <Recorder>state.encoder       # a finalizer may detach it
+            if encoder.replay.num_readers == 0:
+                abandon_all(encoder.replay.scripts)
             free_idle(&encoder.replay)
         state = state.next
     return 0

@@ -447,7 +447,9 @@ cdef class CommandEncoder(Recorder):
             libraries recorded as kernels, ``repoints``, and ``opaque_captures``, calls that are
             captured each time; ``early_loads``, operations that may load their weights while those
             before them still run; operations ``replayed``, which were compared with an earlier
-            batch and not recorded again; and for all encoders together ``plans``, the bytes that
+            batch and not recorded again; launches of ``fused_plans`` in the place of a batch's own
+            graph, ``fused_nodes``, operations that ran within their kernels, and ``bytes_saved``,
+            which these did not read or write; and for all encoders together ``plans``, the bytes that
             their graphs and the shared ones occupy, ``bytes_held``, and ``templates`` of
             libraries' calls.
         """
@@ -466,6 +468,9 @@ cdef class CommandEncoder(Recorder):
             "opaque_captures": self.opaque_captures,
             "early_loads": self.num_early_loads,
             "replayed": self.replay.operations,
+            "fused_plans": self.stats_.fused_plans,
+            "fused_nodes": self.stats_.fused_nodes,
+            "bytes_saved": self.stats_.bytes_saved,
             "plans": count,
             "bytes_held": held,
             "templates": count_templates(),

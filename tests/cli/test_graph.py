@@ -409,3 +409,38 @@ def test_other_commands_take_no_arguments_of_a_script(graph):
     done = processes.run([sys.executable, "-P", "-m", "cyrt", "info", "--", "more"])
     assert done.returncode == 2
     assert "unrecognized arguments: more" in done.stderr
+
+
+def test_fused_plans_are_drawn_behind_the_batches(graph, tmp_path):
+    done = graph(
+        """
+        import cyrt
+        from cyrt.builtin import background
+
+        def work(times):
+            x, b = cyrt.zeros(256), cyrt.ones(256)
+            for _ in range(times):
+                for _ in range(4):
+                    x = x * 0.5 + b
+                cyrt.commit()
+
+        work(12)
+        assert background.wait()
+        work(12)
+        """,
+        SCRIPT,
+        "-o",
+        "out.svg",
+        "--dot",
+        "out.dot",
+        CYRT_FUSE_AFTER="2",
+        CYRT_FUSE="1",
+        CYRT_REPLAY="1",
+    )
+    assert done.returncode == 0, done.stderr
+    last = titles(tmp_path / "here" / "out.svg")[-1]
+    assert "8 operations as 1, launched " in last
+    text = (tmp_path / "here" / "out.dot").read_text()
+    assert (
+        "8 operations in one kernel:\\ncyrt_multiply_float32_aligned × 4\\ncyrt_add_float32" in text
+    )

@@ -1,0 +1,284 @@
+"""The fused plan of a batch: what can be one kernel, what that need not write, and its code.
+
+INVARIANTS
+- The result of an operation is not written if its memory had another owner when the batch was
+  launched, and no node that is not in the same kernel uses it afterwards.
+- All operations of a kernel are in one unit, and units depend on one another without a cycle (see
+  graph/partition).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from cyrt.builtin import background
+from cyrt.builtin.fusion import (
+    Access,
+    Copy,
+    Fused,
+    Operation,
+    Run,
+    compile,
+    describe,
+    generate,
+    key,
+    load,
+)
+from cyrt.driver.table import driver_info
+from cyrt.graph.partition import READ, Units, Use, dependencies
+from cyrt.logger import logger
+from cyrt.runtime.device import Device
+from cyrt.runtime.module import LoadedFunction
+
+_OVERWRITE = 2
+#: The most bytes of parameters, for every driver, and from CUDA 12.1 and compute capability 7.0 on.
+LIMIT, LARGE_LIMIT = 4096, 32764
+#: Functions that are kept loaded for other batches with the same operations, at most.
+KEPT = 256
+# By the context and the source, those used longest ago first.
+_functions: dict[tuple[int, int, str], LoadedFunction] = {}
+
+
+#: The node and the offset of an address in its parameters, that in the kernel's, the bits that must
+#: be 0, and other nodes' addresses that must be equal.
+_Address = tuple[int, int, int, int, list[tuple[int, int]]]
+
+
+class Kernel(NamedTuple):
+    """A kernel of a fused plan."""
+
+    fused: Fused
+    unwritten: list[int]  # the nodes whose results nobody can see, which it does not write
+
+
+def fuse(fusion: Any) -> None:
+    """Find what can be one kernel in a batch, compile that, and let the fused plan be launched."""
+    batch = _Batch(fusion.describe(), _limit(fusion.device))
+    kernels = batch.kernels()
+    functions = {}
+    for each in kernels:
+        if not fusion.wanted:
+            return
+        functions[each.fused.nodes[0]] = _function(each.fused, fusion)
+    units = batch.plan(kernels, functions)
+    if kernels and fusion.complete(units, sum(each.fused.saved for each in kernels)):
+        logger.debug("%d operations run as %d", len(batch.uses), len(units))
+
+
+def _limit(device: Device) -> int:
+    if device.emulated or device.compute_capability < (7, 0) or driver_info()[2] < 12010:
+        return LIMIT
+    return LARGE_LIMIT
+
+
+def _function(fused: Fused, fusion: Any) -> LoadedFunction:
+    """Return the function of a kernel; equal kernels have one."""
+    at = fusion.device.index, fusion.epoch, fused.source
+    function = _functions.pop(at, None)
+    if function is None:
+        code = background.at_low_priority(compile, fused, fusion.device)
+        function = load(fused, code, fusion.device)
+    _functions[at] = function
+    if len(_functions) > KEPT:
+        del _functions[next(iter(_functions))]
+    return function
+
+
+class _Batch:
+    """The nodes of a batch, and the runs of operations among them."""
+
+    def __init__(self, nodes: Sequence[tuple[Any, ...]], limit: int) -> None:
+        self.limit = limit
+        self.uses: list[list[Use]] = [node[4] for node in nodes]
+        self.operations: dict[int, Operation] = {}
+        for index, (serial, params, grid, block, _) in enumerate(nodes):
+            found = None if serial is None else describe(serial, params, grid, block)
+            if found is not None:
+                self.operations[index] = found
+        self.depends = dependencies(self.uses)
+        self.units = Units(self.depends)
+        self.runs: dict[int, Run] = {}  # of the units that have one
+
+    def kernels(self) -> list[Kernel]:
+        """Return the kernels of more than one operation."""
+        self._find_runs()
+        return [kernel for runs in self._sets() for kernel in self._generate(runs)]
+
+    def plan(
+        self, kernels: Sequence[Kernel], functions: Mapping[int, LoadedFunction]
+    ) -> list[tuple[Any, list[int]]]:
+        """Return the nodes of the fused plan, as `Fusion.complete` takes them. `functions` has the
+        function of each kernel, by its first node."""
+        units = Units(self.depends)
+        inside = {units.join(each.fused.nodes): each for each in kernels}
+        found: list[tuple[Any, list[int]]] = []
+        for unit, sources in units.ordered():
+            kernel = inside.get(unit)
+            if kernel is None:
+                found.append((unit, sources))
+                continue
+            fused = kernel.fused
+            numbers = [
+                (each.node, each.source, each.target, each.size)
+                for each in fused.copies
+                if self._access(each).address is None
+            ]
+            addresses = self._addresses(fused)
+            found.append(
+                (
+                    (
+                        functions[fused.nodes[0]],
+                        fused.params,
+                        fused.grid,
+                        fused.block,
+                        fused.nodes,
+                        numbers,
+                        addresses,
+                        kernel.unwritten,
+                    ),
+                    sources,
+                )
+            )
+        return found
+
+    def _access(self, copy: Copy) -> Access:
+        """Return the operand of which a part of a kernel's parameters is a copy."""
+        operands = self.operations[copy.node].operands
+        return next(access for access in operands if access.word == copy.source)
+
+    def _addresses(self, fused: Fused) -> list[_Address]:
+        """Return the addresses of blocks that a kernel only reads, which may change."""
+        written = {
+            (use[4], use[4] + use[5])
+            for node in fused.nodes
+            for use in self.uses[node]
+            if use[2] != READ
+        }
+        masks = dict(fused.aligned)
+        readers: dict[int, list[tuple[int, int]]] = {}  # what reads at each address
+        for node in fused.nodes:
+            for access in self.operations[node].operands[1:]:
+                if access.address is not None:
+                    readers.setdefault(access.address, []).append((node, access.word))
+        found = []
+        for copy in fused.copies:
+            access = self._access(copy)
+            if access.address is None or any(
+                start <= access.address < end for start, end in written
+            ):
+                continue
+            own = copy.node, copy.source
+            equal = [each for each in readers[access.address] if each != own]
+            found.append((*own, copy.target, masks.get(copy.target, 0), equal))
+        return found
+
+    # -- runs --
+
+    def _find_runs(self) -> None:
+        """Join each operation, in recorded order, to those that it takes operands from or shares
+        them with."""
+        users: dict[int, list[int]] = {}  # the operations so far by the blocks that they use
+        for node, operation in self.operations.items():
+            run = Run()
+            if run.add(node, operation):
+                self.runs[node] = run
+                near = dict.fromkeys(sorted(self.depends[node], reverse=True))
+                for block, *_ in self.uses[node]:
+                    near |= dict.fromkeys(reversed(users.get(block, ())))
+                for other in near:
+                    if other in self.operations:
+                        self._join(node, other)
+            for block, *_ in self.uses[node]:
+                users.setdefault(block, []).append(node)
+
+    def _join(self, node: int, other: int) -> None:
+        one, two = self.units.unit_of(other), self.units.unit_of(node)
+        if one == two or one not in self.runs or two not in self.runs:
+            return
+        if not self.units.may_join((one, two)):
+            return
+        run = self.runs[one]
+        added = self.runs[two].nodes
+        if len(added) == 1 and run.nodes[-1] < node:
+            if not run.add(node, self.operations[node]):
+                return
+        else:
+            run = Run()
+            for each in sorted([*self.runs[one].nodes, *added]):
+                if not run.add(each, self.operations[each]):
+                    return
+        unit = self.units.join((one, two))
+        del self.runs[one], self.runs[two]
+        self.runs[unit] = run
+
+    def _stored(self, run: Run) -> frozenset[int]:
+        """Return the nodes whose results must be in memory after the launch."""
+        inside = set(run.nodes)
+        return frozenset(node for node in run.outputs if self._is_seen(node, inside))
+
+    def _is_seen(self, node: int, inside: Collection[int]) -> bool:
+        for block, generation, access, dead, *_ in self.uses[node]:
+            if access == READ:
+                continue
+            if not dead:
+                return True
+            for other in range(node + 1, len(self.uses)):
+                if other not in inside and any(
+                    use[0] == block and use[1] == generation and use[2] != _OVERWRITE
+                    for use in self.uses[other]
+                ):
+                    return True
+        return False
+
+    # -- kernels --
+
+    def _sets(self) -> list[list[Run]]:
+        """Return sets of runs that can be one launch: of one kind, and without order."""
+        kinds: dict[str, list[Run]] = {}
+        for run in self.runs.values():
+            stored = self._stored(run)
+            kind = key(run, stored) if stored else None
+            if kind is not None:
+                kinds.setdefault(kind, []).append(run)
+        found = []
+        for runs in kinds.values():
+            sets: list[list[Run]] = []
+            for run in runs:
+                for each in sets:
+                    if not any(self._are_ordered(run, other) for other in each) and (
+                        self.units.may_join([self._unit(other) for other in (*each, run)])
+                    ):
+                        each.append(run)
+                        break
+                else:
+                    sets.append([run])
+            for each in sets:
+                self._join_units(each)
+            found += sets
+        return found
+
+    def _unit(self, run: Run) -> int:
+        return self.units.unit_of(run.nodes[0])
+
+    def _are_ordered(self, one: Run, other: Run) -> bool:
+        return self.units.are_ordered(self._unit(one), self._unit(other))
+
+    def _join_units(self, runs: Sequence[Run]) -> None:
+        units = {self._unit(run) for run in runs}
+        if len(units) > 1:
+            self.units.join(units)
+
+    def _generate(self, runs: Sequence[Run]) -> list[Kernel]:
+        """Return the kernel of runs that can be one launch; more, or none, if it exceeds limits."""
+        if sum(len(run.nodes) for run in runs) < 2:
+            return []
+        stored = [self._stored(run) for run in runs]
+        fused = generate(runs, stored, self.limit)
+        if fused is not None:
+            unwritten = [
+                node for run, each in zip(runs, stored, strict=True) for node in run.outputs - each
+            ]
+            return [Kernel(fused, unwritten)]
+        half = len(runs) // 2
+        return self._generate(runs[:half]) + self._generate(runs[half:]) if half else []

@@ -1,0 +1,549 @@
+"""Fused plans: batches that keep coming back, as fewer kernels."""
+
+from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memcmp, memcpy, memset
+
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_CLEAR, Py_INCREF
+
+from cyrt.driver.cuda cimport CUDA_SUCCESS, CUdeviceptr, CUevent, CUresult
+from cyrt.driver.table cimport cu, is_emulated, is_sticky
+from cyrt.graph cimport executable as executables, plan as plans, recording as recordings
+from cyrt.graph.executable cimport Executable, Outcome
+from cyrt.graph.plan cimport Plan, PlanStats
+from cyrt.graph.plan_cache cimport add_fused, remove_fused
+from cyrt.graph.recording cimport (
+    CLUSTER, COOPERATIVE, KERNEL, PROGRAMMATIC, Geometry, Node, Operation, Recording, Use, edge_end,
+    use_end,
+)
+from cyrt.graph.seam cimport builtin
+from cyrt.runtime.device cimport Device, contexts, enter, enter_quietly, leave, leave_quietly
+from cyrt.runtime.module cimport LoadedFunction
+from cyrt.runtime.state cimport READ, StreamState
+
+cdef enum:
+    NEVER = 1 << 30         # ms
+cdef float FASTER = 0.97    # the greatest ratio of the times of a fused plan and a plain one
+cdef bint timed = False     # fused plans are timed on the emulated device, too
+
+
+def time_all(bint value):
+    """Have fused plans timed on the emulated device, too. For tests."""
+    global timed
+    timed = value
+
+
+cdef void note_dead(Recording* recording) noexcept:
+    cdef const Use* use
+    cdef int i
+    free(recording.dead)
+    recording.dead = <char*>malloc(recording.num_uses + 1)
+    if recording.dead != NULL:
+        for i in range(recording.num_uses):
+            use = &recording.uses[i]
+            recording.dead[i] = use.generation != use.block.generation
+
+
+cdef Fusion new_fusion(StreamState* stream, Recording* script, Plan plan):
+    cdef Fusion fusion
+    cdef list code = plan.code
+    if builtin.fuse == NULL or code is None or script.fusion != NULL:
+        return None
+    fusion = Fusion.__new__(Fusion)
+    fusion.stream, fusion.epoch = stream, stream.epoch
+    fusion.plain = recordings.new_recording()
+    if not recordings.copy_nodes(fusion.plain, script, script.num_nodes):
+        return None
+    fusion.dead, script.dead = script.dead, NULL
+    fusion.code, fusion.names = code[:], plan.names_
+    recordings.release_owners(fusion.plain)     # the copy has taken them
+    Py_INCREF(fusion)
+    script.fusion = <PyObject*>fusion
+    return fusion
+
+
+cdef int submit(Fusion fusion) except -1:
+    return builtin.fuse(fusion)
+
+
+cdef int abandon(Recording* script) except -1:
+    cdef Fusion fusion = <Fusion>script.fusion
+    fusion.abandoned = True
+    Py_CLEAR(script.fusion)
+    return remove_fused(fusion)
+
+
+cdef void abandon_all(Recording* scripts) noexcept:
+    cdef Recording* each = scripts
+    while each != NULL:
+        if each.fusion != NULL and not each.busy:
+            try:
+                abandon(each)
+            except Exception:       # no memory: it leaves the cache as others do
+                pass
+        each = each.next
+
+
+cdef int add_extent(Extents* extents, size_t start, size_t size) except -1:
+    """Add a part; one that follows the last one is joined to that."""
+    cdef Extent* grown
+    if size == 0:
+        return 0
+    if extents.count and extents.items[extents.count - 1].start \
+            + extents.items[extents.count - 1].size == start:
+        extents.items[extents.count - 1].size += size
+        return 0
+    if extents.count == extents.room:
+        grown = <Extent*>realloc(extents.items, (2 * extents.room + 16) * sizeof(Extent))
+        if grown == NULL:
+            raise MemoryError()
+        extents.items, extents.room = grown, 2 * extents.room + 16
+    extents.items[extents.count].start, extents.items[extents.count].size = start, size
+    extents.count += 1
+    return 0
+
+
+cdef int add_transfer(Transfers* transfers, size_t source, size_t target, size_t size) except -1:
+    cdef Transfer* grown
+    if transfers.count == transfers.room:
+        grown = <Transfer*>realloc(transfers.items, (2 * transfers.room + 16) * sizeof(Transfer))
+        if grown == NULL:
+            raise MemoryError()
+        transfers.items, transfers.room = grown, 2 * transfers.room + 16
+    transfers.items[transfers.count] = Transfer(source, target, size)
+    transfers.count += 1
+    return 0
+
+
+cdef int create_events(Fusion self) except -1:
+    """Create the events of the launches that are timed."""
+    cdef CUresult result = CUDA_SUCCESS
+    cdef int i, entered
+    self.trials, self.judged = TRIALS, True
+    if is_emulated() and not timed:
+        return 0
+    entered = enter(self.stream.ordinal, self.epoch, b"cuEventCreate")
+    for i in range(2 * TRIALS):
+        if result == CUDA_SUCCESS:
+            result = cu.cuEventCreate(&self.events[i], 0)
+    leave(self.stream.ordinal, entered, result, b"cuEventCreate")
+    self.trials, self.judged = 0, False
+    return 0
+
+
+cdef void destroy_events(Fusion self) noexcept:
+    cdef int i, entered = enter_quietly(self.stream.ordinal, self.epoch)
+    for i in range(2 * TRIALS):
+        if self.events[i] != NULL and entered >= 0:
+            cu.cuEventDestroy(self.events[i])
+        self.events[i] = NULL
+    leave_quietly(entered)
+
+
+cdef int append(Recording* recording, const Operation* operation) except -1:
+    recordings.reserve(recording, operation.param_bytes, recording.num_edges - recording.open_edge)
+    recordings.append(recording, operation, 0)
+    return 0
+
+
+cdef int add_plain(Fusion self, int index) except -1:
+    """Append a node of the script."""
+    cdef Recording* fused = self.recording
+    cdef Node* node = &self.plain.nodes[index]
+    cdef Operation operation
+    memset(&operation, 0, sizeof(operation))
+    operation.kind, operation.flags, operation.cluster = node.kind, node.flags, node.cluster
+    operation.function, operation.serial = node.function, node.serial
+    operation.layout, operation.geometry = node.layout, &self.plain.geometry[index]
+    operation.params = self.plain.blob + node.params
+    operation.param_bytes = node.param_bytes
+    append(fused, &operation)
+    self.held_.append([index])
+    add_transfer(&self.params, node.params, fused.nodes[fused.num_nodes - 1].params,
+                 node.param_bytes)
+    return add_transfer(&self.geometry, index * sizeof(Geometry),
+                        (fused.num_nodes - 1) * sizeof(Geometry), sizeof(Geometry))
+
+
+cdef int make_room(Fusion self, list kernels) except -1:
+    """Allocate what `add_kernel` fills for all kernels."""
+    cdef size_t addresses = sum([len(each[6]) for each in kernels])
+    cdef size_t equal = sum([len(address[4]) for each in kernels for address in each[6]])
+    cdef size_t unwritten = sum([len(each[7]) for each in kernels])
+    self.alignments = <Alignment*>malloc((addresses + 1) * sizeof(Alignment))
+    self.pairs = <Pair*>malloc((equal + 1) * sizeof(Pair))
+    self.unwritten = <int*>malloc((unwritten + 1) * sizeof(int))
+    if self.alignments == NULL or self.pairs == NULL or self.unwritten == NULL:
+        raise MemoryError()
+    return 0
+
+
+cdef int add_kernel(Fusion self, tuple unit, dict fixed) except -1:
+    """Append a fused kernel. Add, for each of its nodes, the parts that may change to `fixed`."""
+    cdef LoadedFunction function
+    cdef bytes params
+    cdef Operation operation
+    cdef Geometry geometry
+    cdef size_t start
+    cdef int node, u
+    function, params, grid, block, nodes, numbers, addresses, unwritten = unit
+    if <Py_ssize_t>function.layout.nbytes != len(params):
+        raise ValueError(f"{function.name}: {len(params)} bytes of parameters, expected "
+                         f"{function.layout.nbytes}")
+    memset(&operation, 0, sizeof(operation))
+    memset(&geometry, 0, sizeof(geometry))
+    geometry.grid = [grid[0], grid[1], grid[2]]
+    geometry.block = [block[0], block[1], block[2]]
+    operation.kind = KERNEL
+    operation.flags = PROGRAMMATIC if function.programmatic else 0
+    operation.function, operation.serial = function.handle, function.serial
+    operation.layout, operation.geometry = &function.layout, &geometry
+    operation.params, operation.param_bytes = <const char*>params, function.layout.nbytes
+    append(self.recording, &operation)
+    start = self.recording.nodes[self.recording.num_nodes - 1].params
+    for node in nodes:
+        fixed[node] = set()
+    for node, source, target, size in numbers:
+        fixed[node].add((source, size))
+        add_transfer(&self.params, self.plain.nodes[node].params + <size_t>source,
+                     start + <size_t>target, size)
+    for node, source, target, mask, equal in addresses:
+        fixed[node].add((source, sizeof(CUdeviceptr)))
+        add_transfer(&self.params, self.plain.nodes[node].params + <size_t>source,
+                     start + <size_t>target, sizeof(CUdeviceptr))
+        self.alignments[self.num_alignments].start = self.plain.nodes[node].params + <size_t>source
+        self.alignments[self.num_alignments].mask = mask
+        self.num_alignments += 1
+        for other, place in equal:
+            fixed[other].add((place, sizeof(CUdeviceptr)))
+            self.pairs[self.num_pairs].one = self.plain.nodes[node].params + <size_t>source
+            self.pairs[self.num_pairs].other = \
+                self.plain.nodes[<int>other].params + <size_t>place
+            self.num_pairs += 1
+    for node in unwritten:
+        for u in range(self.plain.nodes[node].first_use, use_end(self.plain, node)):
+            if self.plain.uses[u].access != READ:
+                self.unwritten[self.num_unwritten] = u
+                self.num_unwritten += 1
+    self.functions.append(function)
+    self.held_.append(list(nodes))
+    self.num_fused += len(nodes)
+    return 0
+
+
+cdef int compare_node(Fusion self, int index, set varying) except -1:
+    """Have the parameters of a fused node compared, but for the parts that vary, and its
+    geometry."""
+    cdef const Node* node = &self.plain.nodes[index]
+    cdef size_t start = node.params
+    cdef size_t end = (node.params + node.param_bytes + 15) & ~<size_t>15   # zeros follow
+    for offset, size in sorted(varying):
+        add_extent(&self.equal_params, start, node.params + <size_t>offset - start)
+        start = node.params + <size_t>offset + <size_t>size
+    add_extent(&self.equal_params, start, end - start)
+    return add_extent(&self.equal_geometry, index * sizeof(Geometry), sizeof(Geometry))
+
+
+cdef class Fusion(Execs):
+    """A batch that was launched often, for the thread that compiles it, and its fused plan."""
+
+    def __dealloc__(self):
+        self.drop()
+        recordings.destroy(self.plain)
+        recordings.destroy(self.recording)
+        free(self.dead)
+        free(self.patched)
+        free(self.equal_params.items)
+        free(self.equal_geometry.items)
+        free(self.params.items)
+        free(self.geometry.items)
+        free(self.pairs)
+        free(self.alignments)
+        free(self.unwritten)
+
+    cdef size_t held(self) noexcept:
+        return executables.bytes_of(self.exec.num_nodes) if self.exec.exec != NULL else 0
+
+    cdef void drop(self) noexcept:
+        cdef Executable exec = self.exec
+        memset(&self.exec, 0, sizeof(Executable))
+        executables.destroy(&exec)
+        destroy_events(self)
+        self.code = self.functions = None
+
+    @property
+    def device(self):
+        """The Device that the batch runs on."""
+        return Device(self.stream.ordinal)
+
+    @property
+    def wanted(self):
+        """Whether a fused plan would be launched: the script is kept, and its device not reset."""
+        return not self.abandoned and contexts[self.stream.ordinal].epoch == self.epoch
+
+    def describe(self):
+        """Return a tuple for each node of the script: the serial of its kernel, or None if it is no
+        plain kernel; its parameters, grid and block; and for each of its uses a tuple ``(block,
+        generation, access, dead, address, size)``, the last two of the block's memory. `access` is
+        0 for a read, 1 for a write of a part of the block, 2 for a write of all of it."""
+        cdef const Recording* plain = self.plain
+        cdef const Node* node
+        cdef const Geometry* geometry
+        cdef const Use* use
+        cdef int i, u
+        found = []
+        for i in range(plain.num_nodes):
+            node, geometry = &plain.nodes[i], &plain.geometry[i]
+            uses = []
+            for u in range(node.first_use, use_end(plain, i)):
+                use = &plain.uses[u]
+                uses.append((<size_t>use.block, use.generation, <int>use.access,
+                             bool(self.dead[u]), use.block.address, use.block.size))
+            single = node.kind == KERNEL and not node.flags & (COOPERATIVE | CLUSTER)
+            found.append((
+                node.serial if single else None,
+                (<const char*>plain.blob + node.params)[:node.param_bytes],
+                (geometry.grid[0], geometry.grid[1], geometry.grid[2]),
+                (geometry.block[0], geometry.block[1], geometry.block[2]), uses))
+        return found
+
+    def complete(self, list units, unsigned long long bytes_saved):
+        """Store the fused plan, and let it be launched.
+
+        Parameters
+        ----------
+        units : list
+            Its nodes in order, each with the indices of those that it waits for: ``(node,
+            sources)``, or ``(kernel, sources)``. A kernel is ``(function, params, grid, block,
+            nodes, numbers, addresses, unwritten)``: its `nodes` in order; `numbers` are ``(node,
+            source, target, size)``, parts of their parameters that may change, and where they are
+            in those of the kernel; `addresses` are ``(node, source, target, mask, equal)``,
+            addresses that may change, with the bits that must be 0, and ``(node, source)`` of those
+            that must be equal; `unwritten` are the nodes whose results it does not write.
+        bytes_saved : int
+            The bytes that a launch neither reads nor writes, and the plain nodes do.
+
+        Returns
+        -------
+        bool
+            Whether it may be launched.
+        """
+        cdef Recording* fused
+        cdef int i, source
+        if self.recording != NULL or not self.wanted or self.code is None:
+            return False
+        fused = self.recording = recordings.new_recording()
+        self.functions, self.held_ = [], []
+        make_room(self, [unit for unit, _ in units if isinstance(unit, tuple)])
+        fixed = {}
+        for unit, sources in units:
+            recordings.reserve_uses(fused, 0)
+            for source in sources:
+                recordings.reserve(fused, 0, len(sources) + 1)
+                recordings.add_edge(fused, source)
+            if isinstance(unit, tuple):
+                add_kernel(self, unit, fixed)
+            else:
+                add_plain(self, unit)
+        for i in sorted(fixed):
+            compare_node(self, i, fixed[i])
+        self.patched = <char*>calloc(fused.num_nodes + 1, 1)
+        if self.patched == NULL:
+            raise MemoryError()
+        self.bytes_saved = bytes_saved
+        create_events(self)
+        self.code = self.code + [(<LoadedFunction>each).code for each in self.functions]
+        return add_fused(self)
+
+    def release(self):
+        """Release the code that the batch runs, unless a fused plan may be launched."""
+        if not self.cached:
+            self.drop()
+
+    @property
+    def nodes(self):
+        """A list of a ``PlanNode`` for each node of the fused plan."""
+        from cyrt.graph.drawing import PlanNode
+
+        cdef const Node* node
+        cdef Geometry geometry
+        cdef int i
+        names = {(<LoadedFunction>each).serial: each.name for each in self.functions or ()}
+        found = []
+        for i, held in enumerate(self.held_):
+            node = &self.recording.nodes[i]
+            geometry = self.recording.geometry[i]
+            cluster = None
+            if node.flags & CLUSTER:
+                cluster = node.cluster[0], node.cluster[1], node.cluster[2]
+            found.append(PlanNode(
+                name=names.get(node.serial, self.names[held[0]]), kind=plans.kind_name(node.kind),
+                grid=(geometry.grid[0], geometry.grid[1], geometry.grid[2]),
+                block=(geometry.block[0], geometry.block[1], geometry.block[2]),
+                smem=geometry.smem, cluster=cluster, cooperative=bool(node.flags & COOPERATIVE),
+                patched=bool(self.patched[i]),
+                operations=tuple([self.names[each] for each in held]) if len(held) > 1 else ()))
+        return found
+
+    @property
+    def edges(self):
+        """A list of ``(source, target, programmatic)``: indices into ``nodes``, for each edge."""
+        cdef const Recording* fused = self.recording
+        cdef int i, e
+        return [(fused.edges[e].source, i, bool(fused.edges[e].programmatic))
+                for i in range(fused.num_nodes)
+                for e in range(edge_end(fused, i) - 1, fused.nodes[i].first_edge - 1, -1)]
+
+    def __repr__(self):
+        if self.recording == NULL:
+            return f"<cyrt.Fusion of {self.plain.num_nodes} operations, not compiled>"
+        return (f"<cyrt.Fusion of {self.plain.num_nodes} operations as "
+                f"{self.recording.num_nodes}>")
+
+
+cdef bint are_equal(const Extents* extents, const void* one, const void* other) noexcept:
+    cdef const Extent* extent
+    cdef int i
+    for i in range(extents.count):
+        extent = &extents.items[i]
+        if memcmp(<const char*>one + extent.start, <const char*>other + extent.start,
+                  extent.size) != 0:
+            return False
+    return True
+
+
+cdef int move(const Transfers* transfers, void* target, const void* source) noexcept:
+    """Copy all parts, and return how many of them differed."""
+    cdef const Transfer* part
+    cdef int i, count = 0
+    for i in range(transfers.count):
+        part = &transfers.items[i]
+        if memcmp(<char*>target + part.target, <const char*>source + part.source, part.size) != 0:
+            memcpy(<char*>target + part.target, <const char*>source + part.source, part.size)
+            count += 1
+    return count
+
+
+cdef inline CUdeviceptr address_at(const Recording* script, size_t start) noexcept:
+    cdef CUdeviceptr address
+    memcpy(&address, script.blob + start, sizeof(address))
+    return address
+
+
+cdef bint has_addresses(Fusion fusion, const Recording* script) noexcept:
+    """Return whether addresses that may change are as the kernels need them."""
+    cdef int i
+    for i in range(fusion.num_alignments):
+        if address_at(script, fusion.alignments[i].start) & fusion.alignments[i].mask:
+            return False
+    for i in range(fusion.num_pairs):
+        if address_at(script, fusion.pairs[i].one) != address_at(script, fusion.pairs[i].other):
+            return False
+    return True
+
+
+cdef bint may_launch(Fusion fusion, const Recording* script) noexcept:
+    """Return whether the fused plan does what the script does."""
+    cdef const Use* use
+    cdef int i
+    if not fusion.cached or fusion.plain.num_nodes != script.num_nodes:
+        return False
+    for i in range(fusion.num_unwritten):
+        use = &script.uses[fusion.unwritten[i]]
+        if use.generation == use.block.generation:
+            return False
+    return are_equal(&fusion.equal_geometry, script.geometry, fusion.plain.geometry) \
+        and are_equal(&fusion.equal_params, script.blob, fusion.plain.blob) \
+        and has_addresses(fusion, script)
+
+
+cdef bint prepare(Fusion self, bint changed) noexcept:
+    """Make the exec equal to the fused plan. Return False if the driver refuses it."""
+    cdef Outcome outcome
+    cdef int ignored
+    if self.exec.exec == NULL:
+        return executables.instantiate(&self.exec, self.stream, self.recording, 0,
+                                       self.recording.num_nodes, False, &outcome)
+    if not changed:
+        memset(self.patched, 0, self.recording.num_nodes)
+        return True
+    executables.find_differing(&self.exec, self.recording, self.patched, &ignored)
+    return executables.patch(&self.exec, self.recording, self.patched) == CUDA_SUCCESS
+
+
+cdef int launch_fused(Fusion self, Recording* script, Plan plan, PlanStats* stats,
+                      Outcome* outcome) noexcept:
+    """Launch the fused plan of a script, and return how many parts of its parameters differed from
+    those of the last launch; -1: the driver refuses it."""
+    cdef CUresult result = CUDA_SUCCESS
+    cdef int i, differing, moved
+    self.busy += 1
+    differing = move(&self.params, self.recording.blob, script.blob)
+    moved = move(&self.geometry, self.recording.geometry, script.geometry)
+    self.refused = not prepare(self, differing + moved != 0)
+    if not self.refused:
+        result = executables.launch(&self.exec)
+        self.refused = result != CUDA_SUCCESS and not is_sticky(result)
+    self.busy -= 1
+    if self.refused:
+        self.cached = False
+        return -1
+    outcome.result, outcome.call = result, b"cuGraphLaunch"
+    plans.note_launch(plan, stats, outcome)
+    if result == CUDA_SUCCESS:
+        self.launches += 1
+        for i in range(self.recording.num_nodes):
+            stats.patched += self.patched[i]
+        stats.fused_plans += 1
+        stats.fused_nodes += self.num_fused
+        stats.bytes_saved += self.bytes_saved
+    return differing
+
+
+cdef void record_event(Fusion self, int index) noexcept:
+    cdef CUevent event = self.events[index]
+    cdef CUresult result
+    with nogil:             # the call blocks while the driver's queue is full
+        result = cu.cuEventRecord(event, self.stream.handle)
+    self.stream.put += 1
+    if result != CUDA_SUCCESS:
+        self.trials, self.judged = TRIALS, True
+
+
+cdef void judge(Fusion self) noexcept:
+    """Compare the times, once all launches that are timed have ended."""
+    cdef float[2] least
+    cdef float elapsed = 0
+    cdef int i
+    if cu.cuEventQuery(self.events[2 * TRIALS - 1]) != CUDA_SUCCESS:
+        return
+    self.judged = True
+    least[0] = least[1] = NEVER
+    for i in range(UNTIMED, TRIALS):
+        if cu.cuEventElapsedTime(&elapsed, self.events[2 * i], self.events[2 * i + 1]) \
+                == CUDA_SUCCESS:
+            least[i & 1] = min(least[i & 1], elapsed)
+    self.refused = least[0] > FASTER * least[1]
+    self.cached = not self.refused
+
+
+cdef int launch(Recording* script, Plan plan, PlanStats* stats, Outcome* outcome) noexcept:
+    cdef Fusion self = <Fusion>script.fusion
+    cdef unsigned long long before = stats.patched
+    cdef int differing = -1, trial = TRIALS
+    cdef bint fused = may_launch(self, script)
+    if fused and self.trials < TRIALS:
+        trial = self.trials
+        self.trials += 1
+        record_event(self, 2 * trial)
+    elif fused and not self.judged:
+        judge(self)
+        fused = self.cached
+    if fused and (trial == TRIALS or trial & 1 == 0):
+        differing = launch_fused(self, script, plan, stats, outcome)
+    if differing < 0:
+        plans.launch_plan(plan, script, stats, outcome)
+        differing = <int>(stats.patched - before)
+    if trial < TRIALS:
+        record_event(self, 2 * trial + 1)
+    return differing

@@ -1,0 +1,826 @@
+"""Fusion: batches that keep coming back run as fewer kernels, with the same results.
+
+Each program runs fused and with ``CYRT_FUSE=0``; its results are compared bit for bit.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from outside import until
+
+import cyrt
+from cyrt.builtin import background
+
+pytestmark = pytest.mark.usefixtures("batched", "pooled")
+N = 256
+AFTER = 3  # launches after which a batch is compiled
+ROUNDS = 24  # until every batch of a loop was launched so often
+
+
+@pytest.fixture(scope="module")
+def streams():
+    """All streams: a new one would else have the plans of one that has ended."""
+    return []
+
+
+@pytest.fixture
+def stream(setting, streams):
+    """Make a stream current whose batches are fused, or are not."""
+
+    def make(fuse=True):
+        setting(CYRT_FUSE=str(int(fuse)), CYRT_FUSE_AFTER=str(AFTER))
+        streams.append(cyrt.Stream())
+        return streams[-1]
+
+    yield make
+    background.wait()
+
+
+class Loop:
+    """A step that is repeated: it takes what it returned before, and each round is a batch."""
+
+    def __init__(self, step, *start):
+        self.step, self.state = step, start
+        self.encoder = cyrt.current_encoder()
+        self.found = []
+
+    def run(self, rounds=ROUNDS):
+        for _ in range(rounds):
+            self.state = self.step(*self.state)
+            cyrt.commit()
+
+    def settle(self):
+        """Repeat it until it is compiled, and return the stats."""
+        self.run()
+        assert background.wait()
+        return self.encoder.stats()
+
+    def run_fused(self, rounds=4):
+        """Run rounds, all of them fused."""
+        before = self.encoder.stats()["fused_plans"]
+        self.run(rounds)
+        assert self.encoder.stats()["fused_plans"] == before + rounds
+
+    def run_plain(self, rounds=4):
+        """Run rounds, none of them fused."""
+        before = self.encoder.stats()["fused_plans"]
+        self.run(rounds)
+        assert self.encoder.stats()["fused_plans"] == before
+
+
+def as_bytes(arrays):
+    return [np.array(each).tobytes() for each in arrays]
+
+
+@pytest.fixture
+def compare(stream):
+    """Run a program, which takes a function that settles a loop, fused and plain."""
+
+    def run(program):
+        with stream():
+            fused = as_bytes(program(lambda loop: loop.settle()))
+        with stream(fuse=False):
+            plain = as_bytes(program(lambda loop: loop.run()))
+        assert fused == plain
+
+    return run
+
+
+def chain(x, b):
+    for _ in range(6):
+        x = x * 0.5 + b
+    return x, b
+
+
+def start():
+    return cyrt.arange(N, dtype=cyrt.float32), cyrt.ones(N)
+
+
+def test_a_chain_becomes_one_kernel(stream):
+    with stream():
+        loop = Loop(chain, *start())
+        loop.settle()
+        before = loop.encoder.stats()
+        loop.run_fused()
+        after = loop.encoder.stats()
+        assert after["fused_nodes"] - before["fused_nodes"] == 4 * 12
+        assert after["bytes_saved"] > before["bytes_saved"]
+        assert after["launches"] - before["launches"] == 4
+        assert after["operations"] - before["operations"] == 4 * 12
+        fused = loop.state[0].numpy()
+    with stream(fuse=False):
+        plain = Loop(chain, *start())
+        plain.run(ROUNDS + 4)
+        assert plain.encoder.stats()["fused_plans"] == 0
+        np.testing.assert_array_equal(plain.state[0].numpy(), fused)
+
+
+# -- liveness --------------------------------------------------------------------------------------
+
+
+def test_a_value_that_lives_longer_has_its_contents(stream):
+    kept = []
+    keeping = False
+
+    def step(x, b):
+        y = x * 0.5 + b
+        z = y * 2 - b
+        if keeping:
+            kept.append(y)
+        return z * 0.25, b
+
+    with stream():
+        loop = Loop(step, *start())
+        loop.settle()
+        loop.run_fused()
+        x, b = (np.array(each) for each in loop.state)
+        keeping = True
+        loop.run_plain(1)
+        np.testing.assert_array_equal(kept[0], x * np.float32(0.5) + b)
+
+
+def test_a_view_that_lives_longer_has_its_contents(stream):
+    kept = []
+    keeping = False
+
+    def step(x, b):
+        y = x * 0.5 + b
+        if keeping:
+            kept.append(y[3:7])
+        z = y * 2 - b
+        del y
+        return z * 0.25, b
+
+    with stream():
+        loop = Loop(step, *start())
+        loop.settle()
+        loop.run_fused()
+        x, b = (np.array(each) for each in loop.state)
+        keeping = True
+        loop.run_plain(1)
+        np.testing.assert_array_equal(kept[0], (x * np.float32(0.5) + b)[3:7])
+
+
+@pytest.mark.parametrize("how", ["read", "wait", "export", "event", "pointer"])
+def test_an_observer_in_the_middle_finds_the_value(stream, how):
+    found = []
+    observing = False
+
+    def step(x, b):
+        y = x * 0.5 + b
+        if observing:
+            if how == "read":
+                found.append(y.numpy())
+            elif how == "wait":
+                cyrt.synchronize()
+                found.append(y.numpy())
+            elif how == "event":
+                cyrt.Event().record()
+                found.append(y.numpy())
+            elif how == "export":
+                capsule = y.__dlpack__()
+                found.append(y.numpy())
+                del capsule
+            else:
+                assert y.ptr
+                found.append(y.numpy())
+        z = y * 2 - b
+        return z * 0.25, b
+
+    with stream():
+        loop = Loop(step, *start())
+        loop.settle()
+        loop.run_fused()
+        x, b = (np.array(each) for each in loop.state)
+        observing = True
+        loop.run(1)
+        y = x * np.float32(0.5) + b
+        np.testing.assert_array_equal(found[0], y)
+        np.testing.assert_array_equal(loop.state[0], (y * 2 - b) * np.float32(0.25))
+        observing = False
+        loop.settle()
+        loop.run_fused()
+
+
+def test_an_exception_in_the_middle_loses_nothing(stream):
+    failing = False
+
+    def step(x, b):
+        y = x * 0.5 + b
+        if failing:
+            raise KeyError(y)
+        return y * 2 - b, b
+
+    with stream():
+        loop = Loop(step, *start())
+        loop.settle()
+        loop.run_fused()
+        x, b = (np.array(each) for each in loop.state)
+        failing = True
+        with pytest.raises(KeyError) as raised:
+            loop.run(1)
+        np.testing.assert_array_equal(raised.value.args[0], x * np.float32(0.5) + b)
+        del raised
+        failing = False
+        loop.settle()
+        loop.run_fused()
+
+
+def test_a_handler_reads_what_it_keeps(stream):
+    found = []
+
+    def step(x, b):
+        y = x * 0.5 + b
+        z = y * 2 - b
+        cyrt.current_encoder().add_completed_handler(lambda: found.append(z.numpy()))
+        return z * 0.25, b
+
+    with stream():
+        loop = Loop(step, *start())
+        loop.settle()
+        loop.run(4)
+        cyrt.synchronize()
+        assert until(lambda: len(found) == ROUNDS + 4)
+    with stream(fuse=False):
+        x, b = (np.array(each) for each in start())
+        for each in found:
+            z = (x * np.float32(0.5) + b) * 2 - b
+            np.testing.assert_array_equal(each, z)
+            x = z * np.float32(0.25)
+
+
+# -- aliasing --------------------------------------------------------------------------------------
+
+
+def test_chains_in_place(compare):
+    def step(x, b):
+        x += b
+        x *= 0.5
+        x -= 1
+        b += x
+        b *= 0.25
+        return x, b
+
+    def program(settle):
+        loop = Loop(step, *start())
+        settle(loop)
+        loop.run(4)
+        return loop.state
+
+    compare(program)
+
+
+@pytest.mark.parametrize("case", ["shifted", "reversed", "broadcast", "reinterpreted", "halves"])
+@pytest.mark.parametrize("first", ["read", "write"])
+def test_other_elements_of_a_block_that_is_written(compare, case, first):
+    def other(x):
+        return {
+            "shifted": lambda: x[1:],
+            "reversed": lambda: x[::-1],
+            "broadcast": lambda: x[:1],
+            "reinterpreted": lambda: x.view(cyrt.int32),
+            "halves": lambda: x[: N // 2],
+        }[case]()
+
+    def step(x, b):
+        if first == "write":
+            x += 1
+            x *= 0.5
+        y = other(x) + 1
+        y = y * 2
+        if first == "read":
+            x += 1
+            x *= 0.5
+        return x, b, y
+
+    def program(settle):
+        loop = Loop(lambda x, b, y: step(x, b), *start(), None)
+        settle(loop)
+        loop.run(4)
+        return loop.state
+
+    compare(program)
+
+
+def test_large_blocks_that_two_values_share(compare):
+    """Blocks of 1 MB and more are reused within a batch."""
+
+    def step(x, b):
+        for _ in range(3):
+            y = x + b
+            y = y * 0.5
+            x = y - 1
+            del y
+        return x, b
+
+    def program(settle):
+        n = 300_000
+        loop = Loop(step, cyrt.arange(n, dtype=cyrt.float32), cyrt.ones(n))
+        settle(loop)
+        loop.run(4)
+        return loop.state
+
+    compare(program)
+
+
+def test_a_node_between_keeps_its_place(compare):
+    """A path that leaves the operations of a kernel and comes back: these are two kernels."""
+
+    def step(x, b):
+        y = x * 0.5 + b
+        total = y.sum()
+        z = y * total
+        z = z - b
+        return z / (total + 1), b
+
+    def program(settle):
+        loop = Loop(step, *start())
+        settle(loop)
+        loop.run(4)
+        return loop.state
+
+    compare(program)
+
+
+def test_independent_operations_are_one_launch(stream):
+    def step(*arrays):
+        return tuple(each * 0.5 + 1 for each in arrays)
+
+    with stream():
+        loop = Loop(step, *(cyrt.arange(10 * i + 16, dtype=cyrt.float32) for i in range(12)))
+        loop.settle()
+        before = loop.encoder.stats()["fused_nodes"]
+        loop.run_fused(1)
+        assert loop.encoder.stats()["fused_nodes"] == before + 24
+        found = as_bytes(loop.state)
+    with stream(fuse=False):
+        plain = Loop(step, *(cyrt.arange(10 * i + 16, dtype=cyrt.float32) for i in range(12)))
+        plain.run(ROUNDS + 1)
+        assert as_bytes(plain.state) == found
+
+
+# -- what varies -----------------------------------------------------------------------------------
+
+
+def test_numbers_that_change_each_time(stream):
+    numbers = iter(range(10_000))
+
+    def step(x, b):
+        y = x * 0.5 + b
+        y = y + float(next(numbers))
+        return y * 0.25 - b, b
+
+    with stream():
+        loop = Loop(step, *start())
+        loop.settle()
+        loop.run_fused(8)
+        fused = loop.state[0].numpy()
+    numbers = iter(range(10_000))
+    with stream(fuse=False):
+        plain = Loop(step, *start())
+        plain.run(ROUNDS + 8)
+        np.testing.assert_array_equal(plain.state[0].numpy(), fused)
+
+
+def slices(data, others, places):
+    """A loop whose operations read slices of arrays, at other places each time."""
+
+    def step(x):
+        i, j = next(places)
+        y = data[16 * i : 16 * i + 64] * 0.5
+        z = others[16 * j : 16 * j + 64] + y
+        x = x * 0.25 + z * data[16 * i : 16 * i + 64]
+        return (x - y,)
+
+    return Loop(step, cyrt.zeros(64))
+
+
+@pytest.mark.parametrize("same", [False, True])
+def test_addresses_that_change_each_time(compare, same):
+    """Two operands whose places were equal when the batch was compiled may differ later."""
+
+    def program(settle):
+        data = cyrt.arange(1024, dtype=cyrt.float32)
+        others = data if same else cyrt.arange(1024, dtype=cyrt.float32) * 3
+        places = iter([(i % 7, i % 7 if i < ROUNDS else i % 5) for i in range(2 * ROUNDS)])
+        loop = slices(data, others, places)
+        settle(loop)
+        loop.run(8)
+        return loop.state
+
+    compare(program)
+
+
+def test_addresses_that_change_are_patched(stream):
+    with stream():
+        data = cyrt.arange(1024, dtype=cyrt.float32)
+        places = ((i % 7, i % 5) for i in range(1000))
+        loop = slices(data, cyrt.arange(1024, dtype=cyrt.float32) * 3, places)
+        loop.settle()
+        loop.run_fused(8)
+
+
+def test_memory_that_is_written_stays_where_it_is(compare):
+    """A slice that is written moves to where another operand of the kernel is read."""
+
+    def program(settle):
+        data = cyrt.arange(1024, dtype=cyrt.float32)
+        places = iter([64] * ROUNDS + [0, 16, 32, 64])
+
+        def step(x):
+            i = next(places)
+            y = data[:64] * 0.5
+            data[i : i + 64] += y
+            return (x + y * data[i : i + 64],)
+
+        loop = Loop(step, cyrt.zeros(64))
+        settle(loop)
+        loop.run(4)
+        return [*loop.state, data]
+
+    compare(program)
+
+
+def test_an_array_of_another_size_runs_as_recorded(compare):
+    def program(settle):
+        loop = Loop(chain, *start())
+        settle(loop)
+        loop.run(2)
+        x, b = loop.state
+        loop.state = x[:100], b[:100]
+        loop.run(2)
+        found = loop.state
+        loop.state = x, b
+        loop.run(4)
+        return [*found, *loop.state]
+
+    compare(program)
+
+
+def test_operations_that_come_between_run_as_recorded(compare):
+    extra = False
+
+    def step(x, b):
+        x = x * 0.5
+        if extra:
+            x = x + x
+        return x + b, b
+
+    def program(settle):
+        nonlocal extra
+        loop = Loop(step, *start())
+        settle(loop)
+        extra = True
+        loop.run(2)
+        extra = False
+        loop.run(4)
+        return loop.state
+
+    compare(program)
+
+
+# -- what goes wrong -------------------------------------------------------------------------------
+
+
+def test_what_cannot_be_compiled_runs_as_recorded(stream, monkeypatch):
+    from cyrt.builtin.fusion import batches
+
+    def refuse(*args):
+        raise cyrt.CompileError("nvrtcCompileProgram", 6, "NVRTC_ERROR_COMPILATION", "injected")
+
+    monkeypatch.setattr(batches, "compile", refuse)
+    monkeypatch.setattr(batches, "_functions", {})
+    monkeypatch.setattr(background, "_reported", False)
+    with stream():
+        loop = Loop(chain, *start())
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            loop.settle()
+        loop.run_plain()
+        assert [each.category for each in caught] == [RuntimeWarning]
+        assert "injected" in str(caught[0].message)
+        found = as_bytes(loop.state)
+    with stream(fuse=False):
+        plain = Loop(chain, *start())
+        plain.run(ROUNDS + 4)
+        assert as_bytes(plain.state) == found
+
+
+@pytest.mark.parametrize("call", ["cuGraphInstantiateWithFlags", "cuGraphLaunch"])
+def test_a_fused_plan_that_the_driver_refuses_is_dropped(stream, replaced, call):
+    from ctypes import c_uint64, c_void_p
+
+    refused = []
+    types = [c_void_p, c_void_p] + [c_uint64] * (call != "cuGraphLaunch")
+
+    def refuse_once(original, *arguments):
+        if armed and not refused:
+            refused.append(call)
+            return 801
+        return original(*arguments)
+
+    armed = False
+    with stream():
+        loop = Loop(chain, *start())
+        replaced(call, types, refuse_once)
+        loop.settle()
+        armed = True
+        loop.run(2)  # one with each set of blocks
+        assert refused
+        armed = False
+        before = loop.encoder.stats()["fused_plans"]
+        loop.run(8)
+        assert loop.encoder.stats()["fused_plans"] == before + 4
+        found = as_bytes(loop.state)
+    with stream(fuse=False):
+        plain = Loop(chain, *start())
+        plain.run(ROUNDS + 10)
+        assert as_bytes(plain.state) == found
+
+
+@pytest.mark.parametrize(("time", "kept"), [(0.9, True), (0.98, False)])
+def test_a_fused_plan_that_is_not_faster_is_dropped(stream, replaced, time, kept):
+    from ctypes import POINTER, c_float, c_void_p
+
+    from cyrt.graph import fusion
+
+    asked = []
+
+    def elapsed(original, milliseconds, start, end):
+        """The least time of the fused plan is `time`, that of the plain one 1."""
+        milliseconds[0] = (time if len(asked) % 2 == 0 else 1.0) + (len(asked) < 4)
+        asked.append(end)
+        return 0
+
+    replaced("cuEventElapsedTime", [POINTER(c_float), c_void_p, c_void_p], elapsed)
+    fusion.time_all(True)
+    try:
+        with stream():
+            loop = Loop(chain, *start())
+            loop.settle()
+            before = loop.encoder.stats()["fused_plans"]
+            loop.run(24)  # two sets of blocks
+            assert loop.encoder.stats()["fused_plans"] == before + 12
+            cyrt.synchronize()
+            assert not asked
+            loop.run(2)
+            assert len(asked) == 20
+            (loop.run_fused if kept else loop.run_plain)()
+            found = as_bytes(loop.state)
+    finally:
+        fusion.time_all(False)
+    with stream(fuse=False):
+        plain = Loop(chain, *start())
+        plain.run(ROUNDS + 30)
+        assert as_bytes(plain.state) == found
+
+
+def test_evicted_plans(stream):
+    from cyrt.graph import plan_cache
+
+    with stream():
+        loop = Loop(chain, *start())
+        loop.settle()
+        loop.run_fused()
+        cyrt.synchronize()
+        plan_cache.forget()
+        loop.run_plain(2)
+        loop.run()
+        found = as_bytes(loop.state)
+    with stream(fuse=False):
+        plain = Loop(chain, *start())
+        plain.run(2 * ROUNDS + 6)
+        assert as_bytes(plain.state) == found
+
+
+def test_a_kernel_of_the_program_that_ends(stream):
+    source = (
+        r'extern "C" __global__ void twice(const float* x, float* y, int n) {'
+        " int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = 2 * x[i]; }"
+    )
+    with stream():
+        kernels = [cyrt.Kernel(source, "twice")]
+
+        def step(x, b):
+            y = x * 0.25 + b
+            z = cyrt.empty(N)
+            kernels[0][1, N](y, z, N)
+            return z - b, b
+
+        other = Loop(chain, *start())
+        other.settle()
+        other.run_fused()
+        loop = Loop(step, *start())
+        loop.settle()
+        loop.run_fused()
+        cyrt.synchronize()
+        held = loop.encoder.stats()["bytes_held"]
+        kernels.clear()
+        gc.collect()
+        cyrt.commit()
+        cyrt.synchronize()
+        assert held - other.encoder.stats()["bytes_held"] > 10_000  # plain and fused
+        other.settle()
+        other.run_fused()
+
+
+def test_two_threads(stream):
+    found, errors = {}, []
+
+    def run(number, made):
+        try:
+            with made:
+                x, b = start()
+                loop = Loop(chain, x + number, b)
+                for _ in range(6):
+                    loop.run(20)
+                background.wait()
+                loop.run(20)
+                found[number] = loop.state[0].numpy()
+                fused.append(loop.encoder.stats()["fused_plans"])
+        except BaseException as error:
+            errors.append(error)
+
+    fused = []
+    threads = [threading.Thread(target=run, args=(i, stream())) for i in range(2)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert not errors
+    assert min(fused) > 0
+    with stream(fuse=False):
+        for number in range(2):
+            x, b = start()
+            loop = Loop(chain, x + number, b)
+            loop.run(140)
+            np.testing.assert_array_equal(loop.state[0].numpy(), found[number])
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "soon", "1.5"])
+def test_nonsense_is_refused_by_name(setting, value):
+    setting(CYRT_FUSE_AFTER=value)
+    with pytest.raises(ValueError, match=f"CYRT_FUSE_AFTER='{value}'"), cyrt.Stream():
+        cyrt.zeros(3)
+
+
+PROGRAM = """
+    import os, sys, time
+    import cyrt
+    from cyrt.builtin import background, fusion
+    from cyrt.builtin.fusion import batches
+
+    x, b = cyrt.arange(256, dtype=cyrt.float32), cyrt.ones(256)
+    def run(rounds):
+        global x
+        for _ in range(rounds):
+            x = x * 0.5 + b
+            for _ in range({number} + 1):
+                x = cyrt.sqrt(x * x + 1)
+            cyrt.commit()
+"""
+
+
+@pytest.mark.parametrize("status", [0, 3])
+def test_a_process_that_ends_while_it_compiles(python, status):
+    """NVRTC's exit functions would crash while it compiles."""
+    for number in range(6):
+        ended = python(
+            PROGRAM.format(number=number)
+            + f"""
+    run(12)
+    time.sleep({0.04 * number})
+    print(background.is_compiling())
+    sys.exit({status})
+""",
+            CYRT_FUSE_AFTER="2",
+            CYRT_CACHE="0",
+        )
+        assert ended.returncode == status, ended.stderr
+        assert ended.stdout == "True\n" or (number and ended.stdout == "False\n")
+        assert ended.stderr == ""
+
+
+def test_a_process_that_is_forked_while_it_compiles(python):
+    ended = python(
+        PROGRAM.format(number=5)
+        + """
+    run(12)
+    child = os.fork()
+    if child == 0:
+        try:
+            run(12)
+        except RuntimeError as error:
+            os._exit(7 if "fork" in str(error) else 8)
+        os._exit(9)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    assert background.wait()
+    run(12)
+    print(cyrt.current_encoder().stats()["fused_plans"] > 0)
+""",
+        CYRT_FUSE_AFTER="2",
+        CYRT_CACHE="0",
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.split() == ["7", "True"]
+
+
+# -- random programs -------------------------------------------------------------------------------
+SLOTS, SIZE = 4, 48
+slot = st.integers(0, SLOTS - 1)
+number = st.sampled_from([0.5, -1.0, 3.0])
+step = st.one_of(
+    st.tuples(st.just("binary"), slot, slot, slot, st.sampled_from(["add", "multiply", "maximum"])),
+    st.tuples(st.just("binary"), slot, slot, slot, st.sampled_from(["subtract", "minimum"])),
+    st.tuples(st.just("number"), slot, slot, number),
+    st.tuples(st.just("varying"), slot, slot),
+    st.tuples(st.just("unary"), slot, slot, st.sampled_from(["abs", "negative", "sign"])),
+    st.tuples(st.just("in place"), slot, slot),
+    st.tuples(st.just("part"), slot, slot, st.sampled_from([0.0, 8.0, 24.0])),
+    st.tuples(st.just("shifted"), slot, slot),
+    st.tuples(st.just("column"), slot, slot),
+    st.tuples(st.just("transposed"), slot, slot),
+    st.tuples(st.just("where"), slot, slot, slot),
+    st.tuples(st.just("cast"), slot, slot, st.sampled_from(["int32", "float16"])),
+    st.tuples(st.just("sum"), slot, slot),
+    st.tuples(st.just("keep"), slot),
+    st.tuples(st.just("keep sometimes"), slot),
+    st.tuples(st.just("read sometimes"), slot),
+)
+
+
+def run_steps(steps, rounds):
+    """Run a random program; return all that it keeps and reads, and its arrays."""
+    shape = 6, SIZE // 6
+    arrays = [cyrt.arange(SIZE, dtype=cyrt.float32).reshape(shape) / (i + 1) for i in range(SLOTS)]
+    kept, found = [], []
+    for count in range(rounds):
+        kept = kept[-3:]
+        for name, *slots in steps:
+            target = slots[0]
+            operands = [arrays[each] for each in slots[1:] if isinstance(each, int)]
+            if name == "binary":
+                arrays[target] = getattr(cyrt, slots[3])(operands[0], operands[1])
+            elif name == "number":
+                arrays[target] = operands[0] * slots[2]
+            elif name == "varying":
+                arrays[target] = operands[0] + count
+            elif name == "unary":
+                arrays[target] = getattr(cyrt, slots[2])(operands[0])
+            elif name == "in place":
+                arrays[target] += operands[0]
+            elif name == "part":
+                start = int(slots[2])
+                arrays[target].reshape(-1)[start : start + 16] *= operands[0].reshape(-1)[:16]
+            elif name == "shifted":
+                arrays[target] = cyrt.concat([operands[0][1:], operands[0][:1]]) * 0.5
+            elif name == "column":
+                arrays[target] = arrays[target] - operands[0][:, :1]
+            elif name == "transposed":
+                arrays[target] = operands[0].T.reshape(shape) + 1
+            elif name == "where":
+                arrays[target] = cyrt.where(operands[0] > 0, operands[1], arrays[target])
+            elif name == "cast":
+                arrays[target] = operands[0].astype(slots[2]).astype("float32") * 0.25
+            elif name == "sum":
+                arrays[target] = operands[0] - operands[0].sum(axis=1, keepdims=True)
+            elif name == "keep" or (name == "keep sometimes" and count % 7 == 6):
+                kept.append(arrays[target])
+            elif name == "read sometimes" and count % 9 == 8:
+                found.append(arrays[target].tobytes())
+        for i, each in enumerate(arrays):
+            arrays[i] = cyrt.clip(each, -1e6, 1e6)
+        cyrt.commit()
+        if count == rounds - 8:
+            background.wait()
+    return found + as_bytes([*kept, *arrays])
+
+
+@settings(
+    max_examples=int(os.environ.get("CYRT_TEST_EXAMPLES", "30")),
+    suppress_health_check=list(HealthCheck),
+)
+@given(st.lists(step, min_size=2, max_size=12))
+def test_random_programs(stream, steps):
+    with stream():
+        fused = run_steps(steps, 40)
+        counted.append(cyrt.current_encoder().stats()["fused_plans"])
+    with stream(fuse=False):
+        plain = run_steps(steps, 40)
+    assert fused == plain
+
+
+counted = []  # fused plans that were launched in each of the random programs
+
+
+def test_random_programs_are_fused():
+    if counted:
+        assert sum(map(bool, counted)) > len(counted) // 4
