@@ -32,7 +32,7 @@ cdef extern from *:
     void cyrt_scribble(int byte) noexcept
 
 cdef enum:
-    MOST_NODES = 64             # the most nodes of a captured call
+    MOST_NODES = 64             # the maximum number of nodes of a captured call
     ATTEMPTS = 3
     LEAST_ADDRESS = 1 << 12     # no memory is below it,
     ADDRESS_BITS = 57           # or needs more bits
@@ -58,8 +58,8 @@ class Opaque(Exception):
 
 cdef class CapturedKernel:
     cdef tuple identity(self):
-        """Return what is compared between the captures of a call, besides the parameters. A
-        launch's attributes, which take the driver longest to tell, follow from the rest."""
+        """Return what is compared between the captures of a call, in addition to the parameters. A
+    launch's attributes, which the driver is slow to return, follow from the rest."""
         return (<size_t>self.function, <size_t>self.kernel, <size_t>self.context, self.packed,
                 (<char*>&self.geometry)[:sizeof(Geometry)], len(self.params), self.offsets,
                 self.sources)
@@ -149,8 +149,8 @@ cdef list capture_kernels(Stream stream, object call, tuple addresses, int seed,
 
 
 cdef int set_sources(CUgraph graph, dict places, list spans, list found) except -1:
-    """Set the kernels that each kernel waits for. The kernels of one node run in order; of nodes
-    whose edges the driver does not tell, all do."""
+    """Set the kernels for which each kernel waits. The kernels of one node run in order; if the
+    driver does not return the edges of nodes, all kernels run in order."""
     cdef CapturedKernel kernel
     cdef list edges = [], ends = [], waits = [[] for _ in spans]
     cdef set sources
@@ -175,8 +175,8 @@ cdef int set_sources(CUgraph graph, dict places, list spans, list found) except 
 cdef CapturedKernel read_kernel(CUgraphNode node, bint whole, dict functions):
     """Return the kernel of a node; if `whole`, with its attributes.
 
-    What a function has in every launch, the layout of its parameters and the attributes that nobody
-    has set, is read once, and kept in `functions`.
+    The properties of a function that are the same in every launch, the layout of its parameters and
+    the default attributes, are read once, and kept in `functions`.
     """
     cdef CapturedKernel found = CapturedKernel.__new__(CapturedKernel)
     cdef CUDA_KERNEL_NODE_PARAMS_v2 params
@@ -275,7 +275,7 @@ cdef list own_attributes(CapturedKernel kernel, list attributes,
 
 
 cdef list default_attributes(const CUDA_KERNEL_NODE_PARAMS_v2* params):
-    """Return the attributes of a node that nobody has set any of."""
+    """Return the attributes of a node for which none was set."""
     cdef CUgraph graph = NULL
     cdef CUgraphNode node
     cdef CUresult result

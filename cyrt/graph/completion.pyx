@@ -105,7 +105,7 @@ cdef void call_when_ended(Mark mark, list handlers) noexcept:
 
 
 cdef void queue(Mark mark) noexcept:
-    """Put a mark behind those of its stream."""
+    """Append a mark to those of its stream."""
     global first
     cdef Mark before = None
     cdef Mark found = first

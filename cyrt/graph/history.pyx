@@ -1,5 +1,5 @@
 # C-level functions only: see history.pxd.
-"""The history of a recorder: its last operations, in which the round of the program shows."""
+"""The history of a recorder: its last operations, in which the round of the program is found."""
 
 from libc.stdlib cimport calloc, free
 

@@ -168,7 +168,7 @@ cdef void end_with_round(Policy* policy, int node) noexcept:
 cdef void note_operation(Policy* policy, int node, CUfunction function) noexcept:
     if policy.trying and try_known(policy, node, function):
         return
-    # An operation of several kernels may go on behind the limit: see the recorder.
+    # An operation of several kernels may continue after the limit: see the recorder.
     if policy.state == SEARCHING or node >= policy.max_ops or function == policy.expected[node]:
         return
     if policy.doubts == ON_TRIAL:
@@ -220,7 +220,7 @@ cdef void append_history(Policy* policy, const Recording* recording, bint early)
         policy.history = new_history()
         policy.next_search = 0
     history = policy.history
-    if history == NULL:             # there is no memory: batches come round more seldom
+    if history == NULL:             # there is no memory: batches repeat less often
         return
     if policy.state == FOLLOWING:
         find_sites(policy, recording)
@@ -232,7 +232,7 @@ cdef void append_history(Policy* policy, const Recording* recording, bint early)
 
 
 cdef void try_last(Policy* policy) noexcept:
-    """Follow the last round again behind a commit, until an operation is not the expected one."""
+    """Follow the last round again after a commit, until an operation is not the expected one."""
     if policy.known[0] != NULL:
         follow(policy, policy.known[0], policy.known[0].entry, 0)
         policy.left = policy.start

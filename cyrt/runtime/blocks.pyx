@@ -243,8 +243,8 @@ cdef void split(Block* block, size_t size, int bin) noexcept:
 
 
 cdef bint join(Block* block, Block* rest) noexcept:
-    """Add the part after a free block to the block, if it is free, too. Return whether it was
-    done."""
+    """Add the part after a free block to the block, if that part is free, too. Return whether it
+    was."""
     cdef Bin* bins
     cdef int bin
     if block == NULL or rest == NULL or block.state != FREE or rest.state != FREE \

@@ -67,7 +67,7 @@ cdef int validate(index) except -1:
 
 
 cdef int ordinal_of_text(str text) except -1:
-    """Return the ordinal that other libraries' names of devices mean."""
+    """Return the ordinal of a device that is named as in other libraries."""
     name, colon, number = text.partition(":")
     if name == "cuda" and (number.isdecimal() if colon else not number):
         return int(number) if colon else cyrt_current_ordinal
@@ -79,9 +79,9 @@ cdef int ordinal_of_text(str text) except -1:
 
 
 def is_available():
-    """Return whether there is a device, a GPU or the emulated one, on which arrays can be.
+    """Return whether there is a device for arrays: a GPU or the emulated device.
 
-    Without a GPU that is the emulated device, unless ``CYRT_DEVICE=cuda`` excludes it.
+    Without a GPU this is the emulated device, unless ``CYRT_DEVICE=cuda`` excludes it.
 
     Returns
     -------
@@ -212,14 +212,14 @@ cdef class Device:
     """Device(index=None)\n--\n
     One device, real or emulated.
 
-    ``with device:`` makes it this thread's current device. Devices are compared and hashed by
-    their index.
+    Inside ``with device:`` it is the current device of this thread. Devices are compared and hashed
+    by their index.
 
     Parameters
     ----------
     index : int or str, optional
         An int from 0 to ``Device.count() - 1``; default: the thread's current device. ``"cuda"`` is
-        the current device, too, and ``"cuda:1"`` the one with index 1; also where it is emulated.
+        also the current device, and ``"cuda:1"`` the one with index 1, even if it is emulated.
 
     Raises
     ------
@@ -351,8 +351,8 @@ cdef class Device:
         Parameters
         ----------
         name : {"heap", "stack", "printf"}
-            The memory that ``malloc`` gives out in kernels; the stack of a thread, which recursion
-            and calls through pointers use; the buffer for what one launch prints.
+            The memory for ``malloc`` in kernels; the stack of a thread, which recursion and calls
+            through pointers use; the buffer for the output of ``printf`` in one launch.
 
         Returns
         -------
@@ -371,11 +371,11 @@ cdef class Device:
         return value
 
     def set_limit(self, name, nbytes):
-        """Set a limit of kernels on the device, after all work on the device has ended.
+        """Set a limit of kernels on the device, after all work on the device has finished.
 
-        It is a property of the device's primary context, so it changes for every library of the
-        process that shares the context, such as PyTorch. The driver may round it up:
-        :meth:`limit` tells.
+        The limit belongs to the device's primary context, so it changes for all libraries of the
+        process that share the context, such as PyTorch. The driver may round it up; :meth:`limit`
+        returns the result.
 
         Parameters
         ----------
@@ -387,12 +387,12 @@ cdef class Device:
         Raises
         ------
         ValueError
-            No limit has that name; a negative number.
+            No limit has that name, or `nbytes` is negative.
         TypeError
-            `nbytes` is no int.
+            `nbytes` is not an int.
         RuntimeError
-            The driver does not allow it, or not any more: the sizes of the heap and of the buffer
-            of ``printf`` are fixed when a kernel that uses them is launched.
+            The driver does not allow it. The sizes of the heap and of the buffer of ``printf``
+            cannot be changed after a kernel that uses them was launched.
         """
         cdef CUlimit which
         cdef Context* context
@@ -425,14 +425,14 @@ cdef class Device:
     def reset(self):
         """Give the emulated device a new context, after a fault or to end a stuck kernel.
 
-        Every Buffer, Stream, Event, Module and Kernel of the device becomes invalid: using it
-        raises.
+        Every Buffer, Stream, Event, Module and Kernel of the device becomes invalid: a use of it
+        raises RuntimeError.
 
         Raises
         ------
         RuntimeError
-            The device is a GPU. Every library of the process shares its primary context, and after
-            a fault only a new process gets a working one.
+            The device is a GPU. All libraries of the process share its primary context, and after a
+            fault only a new process can get one that works.
         """
         cdef int ordinal = self.live()
         if not is_emulated():

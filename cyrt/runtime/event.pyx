@@ -68,7 +68,7 @@ cdef class Event:
 
     @property
     def device(self):
-        """The device that the event was created for."""
+        """The device for which the event was created."""
         self.live()
         return Device(self.ordinal)
 
@@ -129,7 +129,7 @@ cdef class Event:
 
     @property
     def done(self):
-        """Whether the work before the event has ended; True if it was never recorded."""
+        """Whether the work before the event has finished; True if the event was never recorded."""
         cdef int entered
         cdef CUresult result
         self.live()
@@ -143,7 +143,7 @@ cdef class Event:
         return True
 
     def synchronize(self):
-        """Wait until the work before the event has ended. Ctrl-C ends the wait."""
+        """Wait until the work before the event has finished. Ctrl-C ends the wait."""
         self.live()
         wait(self.ordinal, self.epoch, query_event, self.handle, b"cuEventQuery")
         graph.release_all_ended()
@@ -159,8 +159,8 @@ cdef class Event:
         Raises
         ------
         ValueError
-            One of them was created with ``timing=False`` or never recorded, or their devices
-            differ.
+            One of the events was created with ``timing=False`` or never recorded, or the events are
+            of different devices.
         """
         cdef float milliseconds = 0
         cdef int entered

@@ -79,13 +79,13 @@ cdef int leave_allocation(int ordinal, unsigned int epoch, int entered, CUresult
 
 cdef class PinnedBuffer(Buffer):
     """PinnedBuffer(nbytes, device=None)\n--\n
-    Page-locked host memory: kernels use it by its address, and copies need no staging.
+    Page-locked host memory: kernels can access it, and copies need no intermediate memory.
 
     It supports the buffer protocol: ``numpy.frombuffer(pinned, dtype)`` is a view. The host must
-    not access it while work in flight uses it. A later PinnedBuffer of about the same size reuses
-    the memory of a dropped one after the work that uses it has ended, so the contents of a new one
-    are undefined. Memory returns to the driver while the devices are idle, since the driver would
-    wait for that.
+    not access it while running work uses it. The memory of a PinnedBuffer that was dropped may be
+    used again for another one of about the same size, after the work that uses it has finished; so
+    the contents of a new one are undefined. Memory is returned to the driver only while the devices
+    are idle, because the driver would wait for running work.
 
     Parameters
     ----------
@@ -114,9 +114,11 @@ cdef class PinnedBuffer(Buffer):
 
 cdef class ManagedBuffer(Buffer):
     """ManagedBuffer(nbytes, device=None)\n--\n
-    Memory that host and device share under one address; pages move to where they are used.
+    Memory that host and device share under one address; the driver moves pages to where they are
+    used.
 
-    It supports the buffer protocol; getting the buffer waits for the work that uses the memory.
+    It supports the buffer protocol; a call that gets the buffer, such as ``numpy.frombuffer``,
+    waits for the work that uses the memory.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ _PTX_VARIABLE = re.compile(
     rb"(?P<name>[A-Za-z_$%][\w$]*)\s*(?:\[[^\]]*\]\s*)*[;=,]",
     re.MULTILINE,
 )
-# A declaration of variables that are no floating-point numbers: their attributes, the vector, the
+# A declaration of variables that are not floating-point numbers: their attributes, the vector, the
 # bits of an element, and the names with their sizes.
 _PTX_INTEGERS = re.compile(
     rb"^\s*(?:\.(?:visible|weak|extern|common)\s+)*\.(?:global|const)\b(?P<attributes>[^;={]*?)"
@@ -56,7 +56,7 @@ class RequiredBlock(NamedTuple):
     size : (int, int, int)
         Threads in x, y and z.
     counts_clusters : bool
-        Whether its launches give the clusters in the grid, and not the blocks.
+        Whether the grid of a launch counts clusters instead of blocks.
     """
 
     size: tuple[int, int, int]
@@ -139,8 +139,10 @@ def variables(code: bytes) -> dict[str, bool] | None:
 
 
 def may_hold_pointers(code: bytes) -> bool:
-    """Return whether a variable that the code uses may hold a pointer: one of integers or of bytes
-    that is aligned as a pointer is, as structs are, too. Those of a fatbin may."""
+    """Return whether a variable that the code uses may hold a pointer.
+
+    That is a variable of integers or bytes with the alignment of a pointer, which structs can have,
+    too. Variables of a fatbin may always hold one."""
     if kind(code) != "ptx":
         return variables(code) != {}
     code = _PTX_COMMENT.sub(b" ", code)
@@ -158,8 +160,8 @@ def may_hold_pointers(code: bytes) -> bool:
 def required_blocks(code: bytes) -> dict[str, RequiredBlock]:
     """Return the blocks that kernels require, by their symbols.
 
-    Kernels that run with several blocks are not contained, nor are those of a fatbin, whose parts
-    are compressed.
+    The result does not contain kernels that run with different blocks, or kernels of a fatbin,
+    whose parts are compressed.
     """
     which = kind(code)
     if which == "ptx" and b".reqntid" in code:

@@ -46,7 +46,8 @@ cpdef Memory as_buffer(obj, bint write, list layout=None):
     Returns
     -------
     Memory
-        The bytes from the lowest to the end of the highest element; it keeps ``obj`` alive.
+        The bytes from the start of the lowest to the end of the highest element; the object keeps
+        ``obj`` alive.
 
     Raises
     ------
@@ -211,8 +212,8 @@ cdef Memory from_interface(obj, interface, bint write, list layout):
     cdef int ordinal = device_of_address(found.address)
     cdef StreamState* home
     stream = interface.get("stream")
-    # Without a stream the protocol requires no wait, but producers of older versions mean the
-    # legacy stream. Waiting for it is always correct.
+    # Without a stream the protocol requires no wait, but in older versions it means the legacy
+    # stream. Waiting for that stream is always correct.
     stream = 0 if stream is None else whole_number(name, "stream", stream)
     home = wrapped_state(ordinal, <CUstream><size_t>stream)
     return found.memory(ordinal, home, (obj, interface), write, layout)
@@ -318,8 +319,8 @@ cdef dict kinds = {KDL_INT: "i", KDL_UINT: "u", KDL_FLOAT: "f", KDL_BFLOAT: "E",
 
 cdef int order_after_legacy(Memory memory) except -1:
     """Order later uses after the legacy stream. The producer made one of cyrt's streams wait only
-    once, but the view lives on while its memory is written again, and the legacy stream is where
-    other libraries work by default."""
+    once, but its memory may be written again while the view exists, and other libraries use the
+    legacy stream by default."""
     cdef StreamState* legacy = legacy_state(memory.block.ordinal)
     order_after(legacy, memory.block.home)
     memory.block.home = legacy

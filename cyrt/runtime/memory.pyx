@@ -143,8 +143,8 @@ cdef destructor deallocate_any = (<PyTypeObject*>Memory).tp_dealloc
 
 
 cdef void deallocate(PyObject* dead) noexcept:
-    """Deallocate a Memory. That of a usual result, or of a view, cannot fail: no exception has to
-    be saved."""
+    """Deallocate a Memory. This cannot fail for an ordinary result or a view, so no exception has
+    to be saved."""
     cdef PyObject* base = <PyObject*>(<Memory>dead).base
     if (<Memory>dead).heap == NULL and not (<Memory>dead).tracked \
             and (<Memory>dead).owner is None and not cyrt_has_weak_references(dead) \
@@ -164,9 +164,9 @@ cdef class Buffer(Memory):
     """Buffer(nbytes, device=None)\n--\n
     Bytes of device memory from a stream-ordered pool.
 
-    The contents of a new Buffer are undefined. Its memory returns to the pool with :meth:`free` or
-    with the last reference, even while work that uses it is in flight: the next owner's work is
-    ordered after that work. ``buffer[a:b]`` is a view of a range of bytes.
+    The contents of a new Buffer are undefined. Its memory returns to the pool at :meth:`free`, or
+    when the last reference is dropped, even while work that uses it is running: work of the next
+    owner is ordered after that work. ``buffer[a:b]`` is a view of a range of bytes.
 
     Parameters
     ----------
@@ -203,7 +203,8 @@ cdef class Buffer(Memory):
         initialise(self, allocate(current_state(ordinal), size), size)
 
     def free(self):
-        """Return the memory now; later uses of it and of its views raise ``ValueError``.
+        """Return the memory to the pool now; later uses of it and of its views raise
+        ``ValueError``.
 
         If other libraries may use the memory, all recorded work is launched first.
 
@@ -233,9 +234,9 @@ cdef class Buffer(Memory):
     def ptr(self):
         """Device address as an int.
 
-        Reading it launches the recorded work that uses the memory. Other libraries may use the
-        memory on their own streams from then on, so cyrt launches later work on it at once and
-        orders that work with the legacy stream, both after its earlier and before its later work.
+        Reading it launches the recorded work that uses the memory. From then on other libraries may
+        use the memory on their own streams, so cyrt launches its work on it immediately. That work
+        waits for earlier work on the legacy stream, and later work on that stream waits for it.
         """
         return export_address(self)
 
@@ -278,8 +279,8 @@ cdef class Buffer(Memory):
         stream : Stream, optional
             Default: the current stream.
         blocking : bool
-            False returns at once. Page-locked host memory is then read in the stream's order, and
-            kept alive until then; the host must not write it before the stream has come so far.
+            False returns immediately. Page-locked host memory is then read in the order of the
+            stream, and kept alive until then; the host must not write to it before that.
 
         Raises
         ------
@@ -302,8 +303,8 @@ cdef class Buffer(Memory):
         stream : Stream, optional
             Default: the current stream.
         blocking : bool
-            False returns at once. Page-locked host memory is then written in the stream's order,
-            and kept alive until then; the host reads it after ``stream.synchronize()``.
+            False returns immediately. Page-locked host memory is then written in the order of the
+            stream, and kept alive until then; the host may read it after ``stream.synchronize()``.
 
         Raises
         ------
@@ -545,7 +546,8 @@ cdef int copy_memory(Memory buffer, other, stream, bint outward, bint blocking=T
 
 
 cdef int copy_within(Memory target, Memory source, StreamState* state) except -1:
-    """Copy between Buffers of one or two devices, as if all is read before any is written."""
+    """Copy between Buffers of one or two devices, as if all bytes were read before any is
+    written."""
     cdef Block* to_block = live_block(target)
     cdef Block* from_block = live_block(source)
     cdef Buffer aside
@@ -586,14 +588,14 @@ cdef int copy_within(Memory target, Memory source, StreamState* state) except -1
 def pointer(address, nbytes, device=None, *, owner=None):
     """Return a Buffer over memory that cyrt did not allocate, by its address.
 
-    This is the only way to make a pointer from an int.
+    This is the only way to pass an address that is an int to a kernel.
 
     Parameters
     ----------
     address : int
         Device address.
     nbytes : int
-        Number of bytes from the address on that may be used.
+        Number of bytes that may be used, from the address on.
     device : Device or int, optional
         Default: the current device.
     owner : object, optional
@@ -602,8 +604,8 @@ def pointer(address, nbytes, device=None, *, owner=None):
     Returns
     -------
     Buffer
-        Its uses are ordered with the legacy default stream: each use waits for work that other
-        libraries put there before it, and their later work there waits for the use.
+        Its uses are ordered with the legacy default stream: each use waits for earlier work on that
+        stream, and later work on that stream waits for the use.
     """
     cdef size_t size = byte_count(nbytes, "nbytes")
     cdef size_t start = byte_count(address, "address")

@@ -353,7 +353,8 @@ cdef class LoadedFunction(Runnable):
         return value
 
     def attributes(self):
-        """The driver's numbers that describe the function and have no property, by their names."""
+        """The driver's attributes of the function for which there is no property, by their
+        names."""
         return {
             "const_size_bytes": self.attribute(CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES),
             "ptx_version": self.attribute(CU_FUNC_ATTRIBUTE_PTX_VERSION),
@@ -402,8 +403,8 @@ cdef class LoadedFunction(Runnable):
             found.append((offset, size))
 
     def blocks_per_multiprocessor(self, int block, size_t smem=0):
-        """Return how many blocks of `block` threads and `smem` bytes of dynamic shared memory run
-        on a multiprocessor at once."""
+        """Return the number of blocks with `block` threads and `smem` bytes of dynamic shared
+        memory that a multiprocessor runs at the same time."""
         cdef int blocks = 0
         cdef CUresult result
         cdef int entered

@@ -107,7 +107,7 @@ cdef bint is_crowded(int ordinal, size_t size, int bin) noexcept:
 
 
 cdef inline bint may_serve(const Block* block, size_t size, size_t most) noexcept:
-    """Return whether a free block may serve a smaller request: whole, or after a split."""
+    """Return whether a free block may serve a smaller request, as it is or after a split."""
     if is_reserved(block):
         return False
     if size < LARGE and block.size < 2 * LARGE:
@@ -166,8 +166,8 @@ cdef Block* occupy(StreamState* stream, Block* block, size_t size, int bin) exce
 
 cdef Block* allocate_when_short(StreamState* stream, size_t size, size_t wanted,
                                 int bin) except NULL:
-    """Return a new block. While memory is short, give back what is not needed, and search again:
-    other threads may have freed memory meanwhile."""
+    """Return a new block. While memory is short, return unused memory to the driver, and search
+    again: other threads may have freed memory meanwhile."""
     cdef Shortage shortage
     cdef Block* block
     cdef bint again
@@ -243,7 +243,7 @@ cdef void take_lowest(Block* block) noexcept:
 
 
 cdef Block* example_block(StreamState* stream, size_t nbytes) except NULL:
-    """Return a block with addresses of its own, behind which there is no memory."""
+    """Return a block with unique addresses that have no memory."""
     global next_example
     cdef Block* block = new_block(next_example, nbytes, stream.ordinal, DEVICE_MEMORY, stream)
     next_example += nbytes - nbytes % EXAMPLE_ALIGNMENT + EXAMPLE_ALIGNMENT

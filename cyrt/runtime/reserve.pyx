@@ -221,7 +221,7 @@ cdef bint has_free_memory(int ordinal) noexcept:
 
 
 cdef void hold_captured_slabs(int ordinal, int change) noexcept:
-    """Count the free blocks of captured streams as live, or undo it: their slabs have to stay."""
+    """Count the free blocks of captured streams as live, or undo it; their slabs must be kept."""
     cdef StreamState* state = states[ordinal]
     cdef Block* block
     cdef int i, slot
@@ -412,10 +412,11 @@ def memory_stats(device=None):
     Returns
     -------
     dict
-        Bytes ``in_use`` (the sum of what living Buffers and arrays asked for), their ``peak``,
-        ``reserved`` (allocated from the driver), ``cached`` (reserved and not in use: free, kept
-        for reuse, or lost because the sizes of blocks are rounded), the ``limit`` (None: no
-        limit), and ``driver_allocations``, the number of driver allocations so far.
+        The bytes ``in_use`` (the sum of the sizes that existing Buffers and arrays asked for), the
+        ``peak`` of these, the bytes ``reserved`` (allocated from the driver) and ``cached``
+        (reserved and not in use: kept for reuse, or lost because sizes are rounded up), the
+        ``limit`` (None: no limit), and ``driver_allocations``, the number of allocations from the
+        driver so far.
     """
     cdef int ordinal = ordinal_of(device)
     cdef Pool pool
@@ -435,8 +436,8 @@ def memory_stats(device=None):
 def trim_memory(device=None):
     """Return the memory that the pool keeps for reuse to the driver.
 
-    The program's peak limits what the pool may keep; the peak is reset to the current use. The host
-    memory of batches that were kept for replay is freed, too: the next ones are recorded again.
+    The peak, which limits the memory that the pool keeps, is reset to the current use. Batches that
+    were kept for replay are dropped, too, so the next ones are recorded again.
 
     Parameters
     ----------

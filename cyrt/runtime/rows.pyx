@@ -1,5 +1,5 @@
 # C-level functions only: see rows.pxd.
-"""Rows: the small blocks that a stream's allocations receive, so that addresses come round."""
+"""Rows: the small blocks that a stream's allocations get, so that addresses repeat."""
 
 from libc.limits cimport INT_MAX
 from libc.stdlib cimport calloc, free, realloc
@@ -68,7 +68,7 @@ cdef void add_own(StreamState* stream, Site* site, Block* block) noexcept:
 
 
 cdef bint add_entries(Row* row, int count) noexcept:
-    """Make the row that long."""
+    """Give the row at least that length."""
     cdef Block** grown
     if count > row.room:
         grown = <Block**>realloc(row.blocks, 2 * count * sizeof(Block*))

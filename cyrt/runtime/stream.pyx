@@ -209,7 +209,8 @@ cdef Stream stream_of(stream, int ordinal):
 
 
 cdef void flush_quietly(StreamState* state) noexcept:
-    """Launch what is recorded where no caller can catch an error. After one it stays recorded."""
+    """Launch what is recorded where no caller can catch an error; after an error it stays
+    recorded."""
     if process != READY or faulted[state.ordinal] or state.epoch != contexts[state.ordinal].epoch:
         return              # the next use of the device raises the error
     try:
@@ -237,7 +238,7 @@ cdef class Stream:
     device : Device or int, optional
         Default: the current device.
     priority : int
-        Smaller is more urgent; limited to the range of the device.
+        Smaller numbers are more urgent; the number is limited to the range of the device.
 
     Examples
     --------
@@ -277,7 +278,7 @@ cdef class Stream:
             as an int, which must stay valid as long as the result exists.
         device : Device or int, optional
             The device for the handles 0, 1 and 2, which exist on every device; by default the
-            current one. Another stream has a device of its own, which it must equal.
+            current one. Other handles belong to one device, and `device` must be that device.
 
         Returns
         -------
@@ -288,8 +289,8 @@ cdef class Stream:
         TypeError
             ``stream`` is neither.
         ValueError
-            The handle is no stream's, as far as the driver tells, or the stream does not belong to
-            a device's primary context, or not to `device`.
+            The driver reports that the handle is not a stream, or the stream does not belong to a
+            device's primary context, or it does not belong to `device`.
         """
         cdef Stream self
         cdef size_t handle
@@ -356,7 +357,7 @@ cdef class Stream:
 
     @property
     def priority(self):
-        """The priority; smaller is more urgent."""
+        """The priority; smaller numbers are more urgent."""
         return self.live().priority
 
     def __cuda_stream__(self):
@@ -365,7 +366,7 @@ cdef class Stream:
 
     @property
     def done(self):
-        """Whether all work put on the stream so far has ended."""
+        """Whether all work that was put on the stream so far has finished."""
         cdef StreamState* state = self.live()
         cdef CUresult result
         cdef int entered
@@ -381,7 +382,7 @@ cdef class Stream:
         return True
 
     def synchronize(self):
-        """Wait until all work put on the stream so far has ended. Ctrl-C ends the wait.
+        """Wait until all work that was put on the stream so far has finished. Ctrl-C ends the wait.
 
         Raises
         ------
@@ -391,12 +392,12 @@ cdef class Stream:
         wait_state(self.live())
 
     def wait(self, other):
-        """Make all later work on this stream wait for an event or for another stream's work so far.
+        """Make all later work on this stream wait for an event, or for the work on another stream.
 
         Parameters
         ----------
         other : Event or Stream
-            Also an object with ``__cuda_stream__``.
+            An object with ``__cuda_stream__`` is accepted as a stream.
         """
         if hasattr(other, "_make_wait"):
             other._make_wait(self)

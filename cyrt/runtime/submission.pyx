@@ -65,8 +65,8 @@ cdef int sleep_briefly(StreamState* stream, unsigned int* naps) except -1:
 cdef int sleep_as_waiter(StreamState* stream, unsigned int* naps, int turns) except -1:
     """Sleep briefly; `turns`: 1 if the thread waits for its turn, 0 if for the end of another's.
 
-    It is counted until it has the GIL again, so that nobody overlooks it; while it runs a signal
-    handler, it is not, so that the handler does not wait for it.
+    The thread is counted until it has the GIL again, so that others take it into account. While it
+    runs a signal handler it is not counted, so that the handler does not wait for it.
     """
     global waiters
     prepare_to_sleep(stream, naps)

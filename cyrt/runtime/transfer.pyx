@@ -28,9 +28,9 @@ cdef enum:
     CHUNK = 4 << 20         # bytes of its pinned memory
     INLINE = 64 << 10       # the most bytes that the driver copies into its command buffer
 
-# A ring of pinned chunks; a chunk is free after its event. Each copy has a Staging to itself, which
-# keeps apart the copies of several threads, and of a signal handler that runs while a copy waits.
-# A copy that does not go in one turn uses the Staging's own stream, see runtime/order.
+# A ring of pinned chunks; a chunk is free after its event. Each copy has a Staging to itself, so
+# that copies of several threads, and of a signal handler that runs while a copy waits, are
+# separate. A copy that takes more than one turn uses the Staging's own stream, see runtime/order.
 cdef struct Staging:
     unsigned int epoch
     char* chunk[CHUNKS]
@@ -173,7 +173,7 @@ cdef int to_device(StreamState* stream, Block* block, Access access, CUdeviceptr
 
 
 cdef bint is_unused(StreamState* stream, const Block* block) noexcept:
-    """Return whether a long copy waits for nothing: then chunks cross the bus while others are
+    """Return whether a long copy need not wait: then some chunks are transferred while others are
     staged."""
     return block.num_readers == 0 and not is_outside(block) and is_done(block.home) \
         and is_done(stream)
@@ -181,7 +181,8 @@ cdef bint is_unused(StreamState* stream, const Block* block) noexcept:
 
 cdef int send(StreamState* stream, Block* block, Access access, unsigned int generation,
               Staging* staging, CUdeviceptr target, const char* source, size_t nbytes) except -1:
-    """Copy to the device what fits into the ring: stage all of it, then send it in one turn."""
+    """Copy memory that fits into the ring to the device: stage all of it, then send it in one
+    turn."""
     cdef size_t done = 0, size = staging.size
     cdef int first = staging.turn, count = 0, entered, i
     cdef CUresult result = CUDA_SUCCESS
@@ -242,8 +243,8 @@ cdef int refuse_rest(StreamState* own, CUresult result, const char* call) except
 cdef int send_long(StreamState* stream, Block* block, Access access, unsigned int generation,
                    Staging* staging, CUdeviceptr target, const char* source,
                    size_t nbytes) except -1:
-    """Copy several chunks to the device: one is copied into its pinned memory while others cross
-    the bus."""
+    """Copy several chunks to the device: one is copied into its pinned memory while others are
+    transferred."""
     cdef StreamState* own
     cdef CUresult result = CUDA_SUCCESS
     cdef int index = staging.turn, entered
@@ -290,7 +291,7 @@ cdef size_t send_chunks(const Block* block, unsigned int generation, Staging* st
 
 
 cdef CUresult wait_for_chunk(StreamState* own, Staging* staging, int index) noexcept:
-    """Wait until the chunk's last copy has ended, or nothing runs on the device any more."""
+    """Wait until the chunk's last copy has finished, or the device has stopped."""
     cdef double begin = 0
     cdef CUresult result = query_event(staging.passed[index])
     while result == CUDA_ERROR_NOT_READY and contexts[own.ordinal].epoch == own.epoch \
@@ -373,7 +374,7 @@ cdef int receive_long(StreamState* stream, Block* block, unsigned int generation
 cdef size_t receive_chunks(const Block* block, unsigned int generation, Staging* staging,
                            char* target, CUdeviceptr source, size_t nbytes,
                            CUresult* result) noexcept:
-    """Receive the chunks; return the bytes received. Chunk i + 1 crosses the bus while chunk i is
+    """Receive the chunks; return the bytes received. Chunk i + 1 is transferred while chunk i is
     copied out of its pinned memory. No Python code runs."""
     cdef StreamState* own = staging.own
     cdef size_t size = staging.size, done = 0

@@ -37,8 +37,8 @@ cdef extern from *:
 
 cdef double SPIN = 0.002        # seconds of polling before a wait begins to sleep
 cdef double SLICE = 0.02        # seconds between checks for signals
-# A yield takes long if other threads need the processors. Then waits sleep instead for a while: the
-# system gives a thread that has slept a processor sooner than one that has yielded.
+# A yield takes long if other threads need the processors. Waits then sleep for a while instead: a
+# thread that has slept gets a processor sooner than one that has yielded.
 cdef double LONG_YIELD = 0.0005     # seconds
 cdef double CROWDED = 8             # times as long as that yield
 cdef double crowded_until
@@ -183,8 +183,8 @@ cdef bint is_done(StreamState* stream) noexcept:
 def synchronize():
     """Wait for all work that cyrt put on any stream of the current device.
 
-    When the call returns, everything that any thread recorded or launched before the call has
-    ended. On another library's stream it waits for cyrt's work only. Ctrl-C ends the wait.
+    When the call returns, all work that any thread recorded or launched before the call has
+    finished. On a stream of another library, it waits only for cyrt's work. Ctrl-C ends the wait.
 
     Raises
     ------
