@@ -37,12 +37,12 @@ Rows = list[tuple[str, str]]
 
 
 def show_config(mode: Literal["stdout", "dicts"] = "stdout") -> dict[str, Any] | None:
-    """Print what cyrt runs with, for bug reports; ``python -m cyrt info`` prints the same.
+    """Print the configuration of cyrt, for bug reports; ``python -m cyrt info`` prints the same.
 
-    Versions of cyrt, Python, NumPy and Cython; the driver, NVRTC, CUDA's headers and libraries with
-    the places where they were found; the ``CYRT_`` variables that are not at their defaults; the
-    folder of compiled kernels and its size; the devices; and what is missing, with the command that
-    installs it.
+    It consists of the versions of cyrt, Python, NumPy and Cython; the driver, NVRTC, CUDA's headers
+    and libraries, with the places where they were found; the ``CYRT_`` variables that are not at
+    their defaults; the folder of compiled kernels and its size; the devices; and the parts that are
+    missing, each with the command that installs it.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def show_config(mode: Literal["stdout", "dicts"] = "stdout") -> dict[str, Any] |
     Raises
     ------
     ValueError
-        `mode` is neither of the two, or a variable holds a text that is not of its type.
+        `mode` has another value, or a variable has a value that is not allowed.
 
     Examples
     --------

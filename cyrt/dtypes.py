@@ -1,6 +1,7 @@
-"""The element types: their names, sizes, and what they are in C++ and NumPy.
+"""The element types: their names, sizes, and the corresponding types in C++ and NumPy.
 
-Nothing is imported at first: the build reads this before anything is installed.
+The module imports nothing when it is loaded, because the build reads it before anything is
+installed.
 """
 
 from __future__ import annotations
@@ -20,17 +21,17 @@ class DType:
     Attributes
     ----------
     name : str
-        NumPy's and the array API standard's.
+        The name in NumPy and in the array API standard.
     itemsize : int
-        Bytes.
+        The size in bytes.
     kind : str
         ``"b"`` boolean, ``"i"`` signed, ``"u"`` unsigned integer, ``"f"`` real, ``"c"`` complex.
     cpp : str
-        The type in memory, of kernels_cu/include/types.cuh.
+        The C++ type in memory, from kernels_cu/include/types.cuh.
     compute : str
-        The C++ type that arithmetic is done in.
+        The C++ type in which it is computed.
     code : int
-        Its place in `DTYPES`.
+        Its index in `DTYPES`.
     """
 
     name: str
@@ -61,7 +62,7 @@ class DType:
         return f"float{4 * self.itemsize}" if self.kind == "c" else self.name
 
     def __call__(self, value: Any = 0) -> Any:
-        """An Array cast to the type; of any other value NumPy's scalar."""
+        """Cast an Array to the type; convert another value to a NumPy scalar."""
         if hasattr(value, "__array_namespace__"):
             return value.astype(self)
         if self.name == "bfloat16" and isinstance(value, (str, bytes)):
@@ -120,7 +121,7 @@ def _all() -> tuple[DType, ...]:
 
 DTYPES = _all()
 _BY_NAME = {dtype.name: dtype for dtype in DTYPES}
-# The types that Python's numbers become where nothing else decides.
+# The types of Python's numbers, if no other operand decides.
 DEFAULTS = {
     "b": _BY_NAME["bool"],
     "i": _BY_NAME["int64"],
@@ -133,7 +134,7 @@ _PYTHON = {bool: DEFAULTS["b"], int: DEFAULTS["i"], float: DEFAULTS["f"], comple
 
 
 def dtype(name: Any) -> DType:
-    """The element type of that name.
+    """Return the element type with a name.
 
     Parameters
     ----------
@@ -145,7 +146,7 @@ def dtype(name: Any) -> DType:
     Raises
     ------
     TypeError
-        There is none; the message lists them.
+        There is no such type; the message lists the names.
     """
     if isinstance(name, DType):
         return name

@@ -1,7 +1,7 @@
-"""The kernels that a function launches, listed while nothing is launched.
+"""The list of the kernels that a function would launch; nothing is launched.
 
 The function runs on a stream whose recorder lists operations. Arrays of that stream have
-addresses, and no memory: see ``StreamState.explained``.
+addresses, but no memory: see ``StreamState.explained``.
 """
 
 import operator
@@ -42,7 +42,7 @@ class Example:
     dtype : DType or str
         The element type; float32 by default.
     strides : tuple of int or None
-        In elements; by default the array is contiguous.
+        The strides in elements; by default the array is contiguous.
     """
 
     shape: object
@@ -57,23 +57,25 @@ class Explanation:
     Attributes
     ----------
     kernel : str
-        The symbol of the first kernel; empty if none comes before the function reads a result.
+        The symbol of the first kernel; empty if the function reads a result before it launches one.
     grid : int
-        The number of its blocks.
+        The number of the first kernel's blocks.
     block : tuple of int
-        The number of its threads, x and y.
+        The number of threads in its blocks, x and y.
     launches : int
         The number of launches.
     origin : str
         The origin of the first kernel's code: a prebuilt cubin, prebuilt PTX or the compiler (JIT),
-        and the architecture that it was compiled for; a library and its version; or the program.
+        and the architecture for which it was compiled; a library and its version; or the program.
     expression : str
-        What a built-in kernel computes of its inputs a, b and c, in C++ or in words; else empty.
+        The result of a built-in kernel in terms of its inputs a, b and c, in C++ or in words;
+        otherwise empty.
     kernels : tuple of tuple
         The symbol, grid and block of every launch, in order.
     complete : bool
-        False if the function reads a result on the host, as ``nonzero`` does: what it launches
-        after that is not listed, unless it catches the error that ends it there.
+        False if the function reads a result on the host, as ``nonzero`` does. This ends the
+        function by an error, so later launches are not listed, unless the function catches the
+        error.
     """
 
     kernel: str
@@ -89,30 +91,32 @@ class Explanation:
 def explain(function, /, *args, **keywords):
     """Return the kernels, grids, blocks and code that a function launches on the current device.
 
-    The function is called, but nothing is launched, allocated on the device or waited for.
+    The function is called, but nothing is launched or allocated on the device, and it does not
+    wait.
 
     Parameters
     ----------
     function : callable
-        A function of arrays that uses the current stream, such as ``cyrt.add``, or one of the
-        program's own. Its result is dropped.
+        A function of arrays that uses the current stream, such as ``cyrt.add`` or your own
+        function. Its result is dropped.
     *args, **keywords
         Its arguments. Each :class:`cyrt.Example` and each Array, also in lists, tuples and dicts,
-        becomes an array of that shape, element type, strides and alignment without memory. An Array
-        that occurs twice becomes one; each occurrence of an Example is an array of its own.
+        becomes an array without memory that has this shape, element type, strides and alignment. An
+        Array that occurs twice becomes one array; each occurrence of an Example becomes another
+        one.
 
     Returns
     -------
     Explanation or None
-        None if no kernel is launched: there are no elements, or they are only copied.
+        None if no kernel is launched, because there are no elements, or elements are only copied.
 
     Raises
     ------
     TypeError, ValueError
-        An Example has no valid shape, type or strides, or an Array lies on another device; the
+        An Example has an invalid shape, type or strides, or an Array is on another device; or the
         errors of the function.
     RuntimeError
-        The function makes another Stream or Device current, where operations would be launched.
+        The function makes another Stream or Device current, on which operations would be launched.
 
     Examples
     --------
@@ -168,9 +172,9 @@ cdef Stream take_stream(int ordinal):
 
 
 cdef object replaced(object value, StreamState* state, dict arrays, int depth=0):
-    """Return an argument in which arrays without memory take the places of Examples and Arrays.
-    An Array that occurs several times becomes one; `arrays` has what Arrays become, by their ids.
-    `depth` is the number of lists, tuples and dictionaries around the value.
+    """Return an argument in which Examples and Arrays are replaced by arrays without memory. An
+    Array that occurs several times is replaced by one array; `arrays` has the replacements by the
+    ids of Arrays. `depth` is the number of lists, tuples and dictionaries around the value.
     """
     if isinstance(value, Example):
         return example_of(value, state)

@@ -1,4 +1,4 @@
-"""The GIL, which cyrt needs: a Python built without it enables it, or the import is refused."""
+"""The GIL, which cyrt needs: on a free-threaded Python it is enabled, or the import is refused."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _is_enabled = getattr(sys, "_is_gil_enabled", lambda: True)
 
 if not _is_enabled():
     with warnings.catch_warnings():
-        # The interpreter's own warning names a module that nobody knows.
+        # The interpreter's own warning names an internal module of cyrt.
         warnings.filterwarnings("ignore", "The global interpreter lock", RuntimeWarning)
         import cyrt.driver.table  # noqa: F401
     if not _is_enabled():

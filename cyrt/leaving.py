@@ -1,4 +1,4 @@
-"""The interpreter's exit: wait for work in flight, up to a limit, and report failures."""
+"""The interpreter's exit: wait for running work, up to a limit, and report failures."""
 
 from __future__ import annotations
 

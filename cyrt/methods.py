@@ -1,8 +1,9 @@
 """Binding of methods, after all floors are loaded.
 
-The methods of arrays are declared in ``operators.pyx`` and ``ndarray.pyx``, below the functions
-that they call; here the functions are bound to them, and to the functions of two operands NumPy's
-methods such as ``add.reduce``. A function that takes what its method takes is the method itself.
+The methods of arrays are declared in ``operators.pyx`` and ``ndarray.pyx``, on lower floors than
+the functions that they call. This module binds the functions to the methods. It also adds NumPy's
+methods of ufuncs, such as ``add.reduce``, to functions of two operands. If a method has the same
+arguments as the function, the function itself is the method.
 """
 
 from __future__ import annotations

@@ -264,11 +264,12 @@ cdef class Array(Operators):
     """Array()\n--\n
     An n-dimensional array on a device.
 
-    Arrays are created by :func:`cyrt.asarray`, :func:`cyrt.zeros` and other functions, never by a
-    call of the class. Operators and functions return at once: they record work, which runs in order
-    on the device; methods that need a value on the host (``numpy()``, ``item()``, printing,
+    Arrays are created by :func:`cyrt.asarray`, :func:`cyrt.zeros` and other functions, not by a
+    call of the class. Operators and functions return immediately: they record work, which runs in
+    order on the device. Methods that need a value on the host (``numpy()``, ``item()``, printing,
     ``bool()``) wait for it. Names and semantics are those of the Python array API standard
-    (data-apis.org/array-api, 2025.12), and NumPy's for everything that it does not define.
+    (data-apis.org/array-api, 2025.12), and NumPy's for everything that the standard does not
+    define.
 
     Examples
     --------
@@ -331,7 +332,8 @@ cdef class Array(Operators):
 
     @property
     def ptr(self):
-        """The device address of the first element, an int; exported as :attr:`Buffer.ptr` is."""
+        """The device address of the first element, an int; see :attr:`Buffer.ptr` for its
+        effects."""
         return export_address(self)
 
     @property
@@ -372,7 +374,7 @@ cdef class Array(Operators):
 
     @property
     def flags(self):
-        """The memory layout, as NumPy's flags: ``flags.c_contiguous``, ``flags["OWNDATA"]``."""
+        """The memory layout, like NumPy's flags: ``flags.c_contiguous``, ``flags["OWNDATA"]``."""
         return functions.Flags(self)
 
     @property
@@ -387,7 +389,7 @@ cdef class Array(Operators):
     # -- to the host and to others --
 
     def numpy(self, *, out=None):
-        """Copy the values to a NumPy array; waits for them.
+        """Wait for the values, and copy them to a NumPy array.
 
         Parameters
         ----------
@@ -397,7 +399,7 @@ cdef class Array(Operators):
         Returns
         -------
         numpy.ndarray
-            `out`, or a new C-contiguous array; bfloat16 is the type of ml_dtypes.
+            `out`, or a new C-contiguous array; bfloat16 becomes the type of the package ml_dtypes.
         """
         if out is None:
             return host_copy(self)
@@ -431,9 +433,9 @@ cdef class Array(Operators):
         source : array, Buffer or buffer-protocol object
             C-contiguous memory of exactly ``nbytes`` bytes; an array of the same shape and type.
         stream : Stream, optional
-            It is ordered after earlier work on this stream. Default: the current stream.
+            The copy is ordered after earlier work on this stream. Default: the current stream.
         blocking : bool
-            False returns at once, as in :meth:`Buffer.copy_from`.
+            False returns immediately, as in :meth:`Buffer.copy_from`.
 
         Raises
         ------
@@ -454,9 +456,9 @@ cdef class Array(Operators):
         target : array, Buffer or writable buffer-protocol object
             C-contiguous memory of exactly ``nbytes`` bytes; an array of the same shape and type.
         stream : Stream, optional
-            It is ordered after earlier work on this stream. Default: the current stream.
+            The copy is ordered after earlier work on this stream. Default: the current stream.
         blocking : bool
-            False returns at once, as in :meth:`Buffer.copy_to`.
+            False returns immediately, as in :meth:`Buffer.copy_to`.
 
         Raises
         ------
@@ -468,17 +470,18 @@ cdef class Array(Operators):
         copy_memory(self, bytes_of(target), stream, True, blocking)
 
     def item(self, *index):
-        """Return one element as a Python number; waits for it.
+        """Wait for an element, and return it as a Python number.
 
         Parameters
         ----------
         *index : int
-            One index per dimension, or one of the flattened array. Default: the only element.
+            One index for each dimension, or one index of the flattened array. Default: the only
+            element.
 
         Raises
         ------
         ValueError
-            There is no index, and not exactly one element.
+            There is no index, and the array does not have exactly one element.
         """
         if not index:
             if self.count != 1:
@@ -494,11 +497,11 @@ cdef class Array(Operators):
         return host_copy(view_at(self, tuple(index))).item()
 
     def tolist(self):
-        """Return nested lists of Python numbers, or one number; waits for them."""
+        """Wait for the values, and return them as nested lists of Python numbers, or one number."""
         return host_copy(self).tolist()
 
     def tobytes(self):
-        """Return the bytes of the elements, in C order; waits for them."""
+        """Wait for the values, and return the bytes of the elements in C order."""
         return host_copy(self).tobytes()
 
     def __array__(self, dtype=None, *, copy=None):
@@ -508,7 +511,7 @@ cdef class Array(Operators):
         return result if dtype is None else result.astype(dtype, copy=False)
 
     def __array_function__(self, function, types, args, kwargs):
-        """Call cyrt's function of that name (NEP 18)."""
+        """Call cyrt's function of the same name (NEP 18)."""
         return functions.call_function(function, args, kwargs)
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
@@ -634,14 +637,14 @@ cdef class Array(Operators):
 
 
 def _base_of(Array x):
-    """The Array or Buffer whose memory a view is of; None of an array that has memory of its
-    own."""
+    """The Array or Buffer whose memory a view shows; None for an array that has its own
+        memory."""
     return x.base
 
 
 # As a property of the class it would hide the attribute of that name.
 (<dict>(<PyTypeObject*>Array).tp_dict)["base"] = property(_base_of)
 PyType_Modified(Array)
-# An Array holds no objects except Memory's: its deallocation is Memory's, past the classes
-# between.
+# An Array holds no other objects than a Memory does, so it is deallocated like a Memory, without
+# the classes in between.
 (<PyTypeObject*>Array).tp_dealloc = (<PyTypeObject*>Memory).tp_dealloc

@@ -54,7 +54,7 @@ def bind(**bound):
 
 
 def attach(*methods):
-    """Make functions, whose first operand is positional, the array's methods of the same names."""
+    """Make functions whose first operand is positional the array's methods of the same names."""
     cdef dict attributes = <dict>(<PyTypeObject*>Operators).tp_dict
     for method in methods:
         attributes[method.__name__] = method
@@ -73,8 +73,8 @@ comparisons[:] = [op_code("less"), op_code("less_equal"), op_code("equal"), op_c
 cdef int NEGATIVE = op_code("negative"), POSITIVE = op_code("positive"), ABS = op_code("abs")
 cdef int INVERT = op_code("bitwise_invert")
 
-# NumPy's functions of the operators. An operator whose left operand is NumPy's calls its function,
-# and that the Array on the right.
+# NumPy's functions for the operators. If the left operand is a NumPy object, the operator calls
+# NumPy's function, and that calls the Array on the right.
 cdef dict comparisons_of_numpy = {
     each: op_code(each.__name__) for each in (np.less, np.less_equal, np.equal, np.not_equal,
                                               np.greater, np.greater_equal)}
@@ -89,7 +89,8 @@ cdef object numpy_array = np.ndarray, numpy_number = np.generic
 
 
 cdef object left_of_numpy(object ufunc, object left):
-    """Return the number of which NumPy made an array to compare it; other operands as they are."""
+    """Return the number from which NumPy made an array for a comparison; other operands
+    unchanged."""
     if ufunc in comparisons_of_numpy and left.ndim == 0 \
             and isinstance(left[()], numpy_number):
         return left[()]

@@ -1,4 +1,4 @@
-"""The entry to profiles; what writes them is imported with the first one."""
+"""The entry to profiles; the code that writes them is imported with the first profile."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 
 
 def profile(file: str | PathLike[str]) -> AbstractContextManager[Any]:
-    """Return a context that writes what runs inside, for https://ui.perfetto.dev.
+    """Return a context that writes a timeline of the work inside, for https://ui.perfetto.dev.
 
-    The file tells what the host records and launches, with the reason for each commit, and when
-    the GPU ran it. Entering launches what was recorded before; leaving waits for the device.
+    The file shows what the host records and launches, with the reason for each commit, and when the
+    GPU ran it. Entering the context launches what was recorded before, and waits for it; leaving it
+    waits for the device.
 
     Parameters
     ----------
@@ -25,11 +26,11 @@ def profile(file: str | PathLike[str]) -> AbstractContextManager[Any]:
     Raises
     ------
     TypeError
-        The file is no str or path.
+        `file` is not a str or path.
     OSError
-        The file cannot be written; raised where the context is entered.
+        The file cannot be written; raised when the context is entered.
     RuntimeError
-        Another profile is being written; raised there, too.
+        Another profile is being written; raised when the context is entered.
 
     Examples
     --------

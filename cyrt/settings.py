@@ -1,6 +1,7 @@
-"""Every ``CYRT_`` environment variable: its type, default and meaning, in one place.
+"""All ``CYRT_`` environment variables: their types, defaults and meanings.
 
-A variable is read once, at its first use; changing the environment afterwards has no effect.
+A variable is read once, when it is first needed; a change of the environment after that has no
+effect.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def _choice(*names: str) -> Callable[[str], str]:
 
 @dataclass(frozen=True)
 class Setting:
-    """One variable: how its text is read, its default, and what it does."""
+    """One variable: the function that reads its text, its default, and its meaning."""
 
     parse: Callable[[str], Any]
     default: Any
@@ -85,12 +86,12 @@ SETTINGS: dict[str, Setting] = {
         _choice("auto", "cuda", "emulated"),
         "auto",
         "cuda: the NVIDIA driver; emulated: the device that ships in the package; "
-        "auto: the driver where it reports a device, else the emulated one with a warning",
+        "auto: the driver if it reports a device, otherwise the emulated device, with a warning",
     ),
     "CYRT_CHECK": Setting(
         _switch,
         False,
-        "checking mode of the emulated device (reads of bytes nobody wrote are errors); "
+        "checking mode of the emulated device (reads of bytes that were never written are errors); "
         "implies CYRT_POOL=0",
     ),
     "CYRT_POOL": Setting(
@@ -99,28 +100,28 @@ SETTINGS: dict[str, Setting] = {
         "0: every Buffer is a driver allocation of exactly its size, for memory checkers",
     ),
     "CYRT_MEMORY_LIMIT": Setting(
-        _size, None, "most bytes of device memory that the pool takes from each device"
+        _size, None, "maximum number of bytes that the pool takes from each device"
     ),
     "CYRT_EMULATED_DEVICES": Setting(_count, 1, "number of emulated devices"),
     "CYRT_EMULATED_MEMORY": Setting(_size, 8 << 30, "bytes of memory of an emulated device"),
     "CYRT_GRAPHS": Setting(
-        _switch, True, "0: every operation is launched on its stream at once, with no graph"
+        _switch, True, "0: every operation is launched on its stream immediately, without graphs"
     ),
     "CYRT_LAUNCH_BLOCKING": Setting(
-        _switch, False, "1: operations run one at a time, and an error names the one"
+        _switch, False, "1: operations run one at a time, and an error names the operation"
     ),
-    "CYRT_MAX_OPS_PER_GRAPH": Setting(_count, 128, "operations in a batch, at most"),
+    "CYRT_MAX_OPS_PER_GRAPH": Setting(_count, 128, "maximum number of operations in a batch"),
     "CYRT_MAX_MB_PER_GRAPH": Setting(
-        _count, 4096, "MB of memory that a batch touches, each block once, at most"
+        _count, 4096, "maximum number of MB that a batch uses, each block counted once"
     ),
-    "CYRT_GRAPH_CACHE_SIZE": Setting(_count, 400, "topologies kept, at most"),
+    "CYRT_GRAPH_CACHE_SIZE": Setting(_count, 400, "maximum number of topologies that are kept"),
     "CYRT_GRAPH_CACHE_BYTES": Setting(
-        _size, 256 << 20, "bytes of host and device memory in kept graphs, at most"
+        _size, 256 << 20, "maximum number of bytes of host and device memory in kept graphs"
     ),
     "CYRT_REPLAY": Setting(
         _choice("1", "0", "verify"),
         "1",
-        "0: every operation is recorded; verify: what was replayed is recorded, too, and compared",
+        "0: every operation is recorded; verify: replayed batches are also recorded, and compared",
     ),
     "CYRT_FUSE": Setting(
         _switch,
@@ -131,8 +132,8 @@ SETTINGS: dict[str, Setting] = {
     "CYRT_TEMPLATE_CACHE_SIZE": Setting(
         _count,
         1000,
-        "calls of other libraries whose launches are known, at most; "
-        "more are kept while plans or recordings hold them",
+        "maximum number of calls of other libraries whose kernels are kept; "
+        "those that plans or recordings use are kept beyond it",
     ),
     "CYRT_TF32": Setting(
         _switch,
@@ -142,32 +143,34 @@ SETTINGS: dict[str, Setting] = {
     "CYRT_CONV_AUTOTUNE": Setting(
         _switch,
         False,
-        "1: the first convolution of a kind measures cuDNN's plans, and the fastest is remembered",
+        "1: the first convolution of each kind measures cuDNN's plans; the fastest is remembered",
     ),
     "CYRT_NVTX": Setting(_nvtx, False, "1: an NVTX range around each commit, by the package nvtx"),
     "CYRT_CUPTI": Setting(
-        _switch, True, "0: traces hold batches only, and no single operations, which CUPTI times"
+        _switch, True, "0: profiles have batches only, and no single operations, timed by CUPTI"
     ),
     "CYRT_PDL": Setting(_switch, True, "0: no programmatic edges between kernels"),
     "CYRT_EARLY_LOADS": Setting(
-        _switch, True, "0: no kernel loads its weights before those that it depends on have ended"
+        _switch, True, "0: no kernel loads weights before the kernels that it depends on are done"
     ),
-    "CYRT_CACHE": Setting(_switch, True, "0: compiled kernels are neither read from disk nor kept"),
+    "CYRT_CACHE": Setting(
+        _switch, True, "0: compiled kernels are neither read from disk nor written to it"
+    ),
     "CYRT_CACHE_DIR": Setting(str, None, "folder for compiled kernels; default: the user's cache"),
     "CYRT_CACHE_SIZE": Setting(
-        _size, 1 << 30, "bytes of compiled kernels on disk, at most; the least used go first"
+        _size, 1 << 30, "maximum bytes of compiled kernels on disk; least recently used go first"
     ),
     "CYRT_JIT_DUMP": Setting(
         str,
         None,
-        "folder for each compilation's source, PTX, cubin and log; nothing is taken "
+        "folder for the source, PTX, cubin and log of each compilation; no kernel is read "
         "from the cache then",
     ),
     "CYRT_LINEINFO": Setting(
-        _switch, False, "1: source lines in what is compiled at run time, for profilers"
+        _switch, False, "1: kernels that are compiled at run time contain source lines"
     ),
     "CYRT_EXIT_TIMEOUT": Setting(
-        _seconds, 5.0, "seconds that the interpreter's exit waits for work in flight"
+        _seconds, 5.0, "maximum number of seconds that the interpreter waits at exit"
     ),
 }
 
@@ -179,7 +182,7 @@ def get(name: str) -> Any:
     Raises
     ------
     ValueError
-        The variable holds a text that is not of its type; the message names both.
+        The variable has a value that is not allowed; the message names both.
     """
     setting = SETTINGS[name]
     text = os.environ.get(name)
@@ -192,7 +195,7 @@ def get(name: str) -> Any:
 
 
 def changed() -> dict[str, str]:
-    """Return the texts of the variables that are not at their defaults."""
+    """Return the values of the variables that are not at their defaults, as text."""
     values = ((name, get(name)) for name in SETTINGS)
     return {
         name: os.environ.get(name, str(value))
@@ -202,7 +205,7 @@ def changed() -> dict[str, str]:
 
 
 def warn_of_unknown_names() -> None:
-    """Warn of variables whose names begin as ours do and that nothing reads."""
+    """Warn of variables whose names begin with CYRT_ and that do not exist."""
     for name in os.environ:
         if name.startswith("CYRT_") and not name.startswith("CYRT_TEST_") and name not in SETTINGS:
             words = {each.removeprefix("CYRT_"): each for each in SETTINGS}

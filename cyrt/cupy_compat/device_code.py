@@ -1,4 +1,4 @@
-"""CUDA C++ that kernels in CuPy's manner use: arrays, indexers, half precision, complex numbers."""
+"""CUDA C++ code for kernels in CuPy's style: arrays, indexers, half precision, complex numbers."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ template <class T> struct alignas(2 * sizeof(T)) complex {
         return *this = *this / complex(z);
     }
 
-    // Friends that are no templates, so that the other operand is converted.
+    // Friends that are not templates, so that the other operand is converted.
     friend __host__ __device__ complex operator+(const complex& a, const complex& b) {
         return complex(a.x + b.x, a.y + b.y);
     }

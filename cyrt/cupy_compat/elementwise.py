@@ -109,8 +109,8 @@ class UserKernel(ABC):
     def _run(self, args: Sequence[Any], how: tuple[Any, ...], stream: Any) -> list[Any]:
         """Run the kernel; return the outputs.
 
-        What a call does is found out once for arguments of the same types and layouts, and `how`,
-        its keywords.
+        The steps of a call are determined once for arguments with the same types and layouts and
+        for the same keywords, `how`.
         """
         if len(args) not in (self.nin, self.nargs):
             raise TypeError(
@@ -167,7 +167,8 @@ class UserKernel(ABC):
     def _complete(
         self, values: list[Any], types: Mapping[str, DType], shape: tuple[int, ...]
     ) -> tuple[list[tuple[tuple[int, ...], DType]], list[DType | None]]:
-        """Allocate the outputs that are not passed, for the kernel's choice, and check the others.
+        """Allocate the outputs that are not passed, so that a kernel can be chosen; check the
+        others.
 
         Return what a plan allocates, and the element types to which it converts numbers.
         """
@@ -226,33 +227,33 @@ class ElementwiseKernel(UserKernel):
     Parameters
     ----------
     in_params, out_params : str
-        Parameters, separated by commas: a type and a name, such as ``"T x, raw float32 y"``. One
-        letter is a placeholder, for the type of the arguments that it stands for. A ``raw`` array
-        takes no part in broadcasting, and the code indexes it: ``y[i]`` in C order, or ``y[index]``
-        by an array of an index for each axis; it has ``size()``, ``shape()``, ``strides()`` (in
-        bytes) and ``ndim``. Inputs are const.
+        Parameters, separated by commas: a type and a name, such as ``"T x, raw float32 y"``. A type
+        that is a single letter is a placeholder for the types of the arguments. A ``raw`` array is
+        not broadcast, and the code indexes it: ``y[i]`` in C order, or ``y[index]`` with an array
+        that has an index for each axis; it has ``size()``, ``shape()``, ``strides()`` (in bytes)
+        and ``ndim``. Inputs are const.
     operation : str
-        The code for one element. Parameters are elements by their names, ``i`` is the element's
-        number, ``n`` and ``_ind.size()`` the number of elements.
+        The code for one element. The name of a parameter is its element, ``i`` the number of the
+        element, ``n`` and ``_ind.size()`` the number of elements.
     name : str
         The kernel's name.
     reduce_dims : bool
-        Whether axes that are one in memory are joined.
+        Whether neighbouring axes are treated as one axis if the memory allows it.
     preamble : str
         Code before the kernel.
     no_return : bool
         Whether a call returns None.
     return_tuple : bool
-        Whether a call returns a tuple even of one output.
+        Whether a call returns a tuple even for one output.
     options : sequence of str
         Options of NVRTC.
     loop_prep, after_loop : str
-        Code of each thread before its first element and after its last.
+        Code that each thread executes before its first element and after its last one.
 
     Raises
     ------
     ValueError
-        The name or a parameter is not written as C++ or this class wants it.
+        The name or a parameter does not have the form that C++ or this class requires.
     """
 
     __module__ = "cyrt.cupy_compat"
@@ -286,8 +287,8 @@ class ElementwiseKernel(UserKernel):
         Parameters
         ----------
         *args
-            Arrays, or numbers, which are converted as C does; the outputs come last, or are
-            allocated.
+            Arrays, or numbers, which are converted as in C. The outputs come last; if they are
+            absent, they are allocated.
         size : int, optional
             Number of elements, if and only if every array is raw.
         block_size : int
@@ -298,13 +299,13 @@ class ElementwiseKernel(UserKernel):
         Returns
         -------
         Array, tuple of Array, or None
-            The output, or all of them if they are several, none, or the kernel has `return_tuple`.
+            The output. If there are several outputs or none, or with `return_tuple`, a tuple.
 
         Raises
         ------
         TypeError, ValueError
-            An argument has a type or a shape that does not fit (the message names it); `size` is
-            missing, or given beside arrays that are not raw.
+            An argument has a wrong type or shape (the message names it); `size` is missing, or is
+            given although there are arrays that are not raw.
         """
         if block_size <= 0:
             raise ValueError(f"block_size must be greater than zero, got {block_size}")

@@ -22,7 +22,7 @@ def fuse(function: Any = None, /, *, kernel_name: str | None = None) -> Any:
     function : callable, optional
         The function; without it, `fuse` returns the decorator, as in ``@fuse()``.
     kernel_name : str, optional
-        Has no effect, as no kernel is made.
+        It has no effect, because no kernel is made.
 
     Returns
     -------

@@ -25,7 +25,7 @@ class Layout(NamedTuple):
     strides: tuple[int, ...]
 
     def contiguous(self, itemsize: int) -> bool:
-        """Whether its elements lie in C order without gaps."""
+        """Whether its elements are contiguous in C order."""
         for count, step in zip(reversed(self.shape), reversed(self.strides), strict=True):
             if count != 1 and step != itemsize:
                 return False
@@ -65,7 +65,7 @@ def number_type(value: Any) -> DType:
 
 
 def convert(value: Any, target: DType) -> tuple[Any, ...]:
-    """Convert a number as C does; return what the kernel's parameters receive for it."""
+    """Convert a number as C does; return the values of the kernel's parameters for it."""
     if type(value) is float and target.kind == "f" and abs(value) < _MOST.get(target.itemsize, 0):
         return (value,)
     if isinstance(value, int) and not isinstance(value, bool) and target.kind in "iu":
@@ -96,7 +96,7 @@ def broadcast_shape(
 
 
 def broadcast_layout(array: Array, shape: tuple[int, ...]) -> Layout:
-    """The layout of an array that is repeated along new and single dimensions."""
+    """The layout of an array that is repeated along new dimensions and dimensions of size 1."""
     new = len(shape) - array.ndim
     strides = [
         0 if own == 1 and count != 1 else step

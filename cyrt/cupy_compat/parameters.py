@@ -126,12 +126,12 @@ def resolve(
         For each argument its element type if it is an array, and if it is a number; both are None
         for outputs that are to be allocated.
     outputs : int
-        Number of outputs, whose types decide before those of inputs.
+        Number of outputs; their types take precedence over those of inputs.
 
     Returns
     -------
     dict
-        The type of each placeholder. That of numbers counts only if no array decides.
+        The type of each placeholder. Numbers decide it only if there is no array.
     """
     found: dict[str, tuple[DType, str]] = {}
     order = [*range(len(parameters) - outputs, len(parameters)), *range(len(parameters) - outputs)]

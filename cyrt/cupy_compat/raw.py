@@ -47,22 +47,22 @@ class RawModule:
     options : sequence of str
         Options of NVRTC.
     backend : str
-        ``"nvrtc"``; ``"nvcc"`` is compiled by NVRTC, too.
+        ``"nvrtc"``, or ``"nvcc"``, for which NVRTC compiles, too.
     translate_cucomplex : bool
-        Whether ``cuComplex.h`` is one whose types have operators.
+        Whether the types of ``cuComplex.h`` have operators.
     enable_cooperative_groups : bool
         Whether kernels are launched so that all their blocks run at once.
     name_expressions : sequence of str, optional
         Instances of templates, such as ``"f<float>"``.
     jitify : bool, optional
-        Has no effect: parts of the C++ standard library are there in any case.
+        It has no effect: parts of the C++ standard library exist in any case.
 
     Raises
     ------
     TypeError
         Neither `code` nor `path` is given, or both are.
     ValueError
-        The backend is another one, or `name_expressions` are given for a file or for ``"nvcc"``.
+        The backend has another value, or `name_expressions` are given for a file or ``"nvcc"``.
     """
 
     __module__ = "cyrt.cupy_compat"
@@ -104,7 +104,7 @@ class RawModule:
 
     @property
     def module(self) -> Module:
-        """The module, compiled or loaded."""
+        """The module; it is compiled or loaded first if necessary."""
         if self._module is None:
             if self.code is None:
                 try:
@@ -251,7 +251,7 @@ class RawKernel:
 
     @property
     def kernel(self) -> Kernel:
-        """The kernel as cyrt's."""
+        """The kernel as a :class:`cyrt.Kernel`."""
         try:
             return self._raw.module[self.name]
         except KeyError as error:
@@ -267,8 +267,8 @@ class RawKernel:
         grid, block : tuple of int
             Number of blocks, and of threads in a block, x first.
         args : tuple or list
-            The arguments. An array is the address of its first element, whatever its type and
-            strides are; a number is converted as the kernel declares it.
+            The arguments. For an array the kernel gets the address of its first element, whatever
+            its type and strides are; a number is converted to the type that the kernel declares.
         shared_mem : int
             Bytes of dynamic shared memory of a block.
         stream : Stream, optional
@@ -277,7 +277,7 @@ class RawKernel:
         Raises
         ------
         TypeError, ValueError
-            An argument does not fit its parameter, or the geometry is more than the device allows.
+            An argument does not fit its parameter, or the geometry exceeds the device's limits.
         """
         if stream is not None:
             with as_stream(stream):
@@ -304,7 +304,7 @@ class RawKernel:
 
     @property
     def enable_cooperative_groups(self) -> bool:
-        """Whether all blocks of a launch run at once."""
+        """Whether all blocks of a launch run at the same time."""
         return self._raw.enable_cooperative_groups
 
     @property
@@ -369,7 +369,7 @@ class RawKernel:
 
     @property
     def max_dynamic_shared_size_bytes(self) -> int:
-        """Most bytes of dynamic shared memory; a launch that asks for more raises it by itself."""
+        """Maximum bytes of dynamic shared memory; a launch that needs more raises the maximum."""
         if self._dynamic is not None:
             return self._dynamic
         return self._attribute("max_dynamic_shared_size_bytes")
@@ -380,7 +380,8 @@ class RawKernel:
 
     @property
     def preferred_shared_memory_carveout(self) -> int:
-        """Percentage of the cache that is shared memory; setting it leaves the driver's choice."""
+        """Percentage of the cache that is shared memory; setting it overrides the driver's
+        choice."""
         if self._carveout is not None:
             return self._carveout
         return self._attribute("preferred_shared_memory_carveout")

@@ -1,4 +1,4 @@
-"""``ReductionKernel``: a map of elements, whose results are joined along axes."""
+"""``ReductionKernel``: a function of elements, whose results are combined along axes."""
 
 from __future__ import annotations
 
@@ -20,35 +20,37 @@ from cyrt.runtime.device import Device
 
 _BLOCK = 256
 _MOST_BLOCKS = 2**31 - 1
-# A thread joins at least this many elements before a result is split among blocks.
+# A thread combines at least this many elements before a result is divided among blocks.
 _ROWS_OF_THREAD = 16
 _WHOLE, _PARTIAL, _FINAL = "whole", "partial", "final"
 
 
 class ReductionKernel(UserKernel):
-    """A map of elements, whose results are joined along axes.
+    """A function of elements, whose results are combined along axes.
 
     Parameters
     ----------
     in_params, out_params : str
-        Parameters, as those of :class:`ElementwiseKernel`. A ``raw`` input wants the axes that are
-        reduced to be the first ones.
+        Parameters, as for :class:`ElementwiseKernel`. With a ``raw`` input, the axes that are
+        reduced must be the first ones.
     map_expr : str
-        What an element contributes, in terms of the inputs. ``_j`` is its number with the reduced
-        axes first, ``_J`` that among the elements of its result, ``_i`` its result's; a ``raw``
-        input is indexed by ``_in_ind.get()``, too.
+        The expression of an element's contribution, in terms of the inputs. ``_j`` is the element's
+        number, where the reduced axes come first; ``_J`` its number among the elements of its
+        result; ``_i`` the number of its result. A ``raw`` input is also indexed by
+        ``_in_ind.get()``.
     reduce_expr : str
-        How ``a`` and ``b`` are joined, in any order.
+        The expression that combines ``a`` and ``b``; the order is not defined.
     post_map_expr : str
-        What makes outputs of the joined ``a``.
+        The statement that computes the outputs from the combined ``a``.
     identity : str
-        The value to begin with; None or ``""`` for none, where `reduce_type` has a value for that.
+        The value to begin with. None and ``""`` stand for ``reduce_type()``, and a reduction of no
+        elements is then an error.
     name : str
         The kernel's name.
     reduce_type : str, optional
         The C++ type of ``a`` and ``b``; default: that of the first output.
     reduce_dims : bool
-        Whether axes that are one in memory are joined.
+        Whether neighbouring axes are treated as one axis if the memory allows it.
     preamble : str
         Code before the kernel.
     options : sequence of str
@@ -57,7 +59,7 @@ class ReductionKernel(UserKernel):
     Raises
     ------
     ValueError
-        The name or a parameter is not written as C++ or this class wants it.
+        The name or a parameter does not have the form that C++ or this class requires.
     """
 
     __module__ = "cyrt.cupy_compat"
@@ -97,13 +99,14 @@ class ReductionKernel(UserKernel):
         Parameters
         ----------
         *args
-            Arrays, or numbers, which are converted as C does; outputs come last, or are allocated.
+            Arrays, or numbers, which are converted as in C. Outputs come last; if they are absent,
+            they are allocated.
         out : Array or tuple of Array, optional
             The output, or all outputs of a kernel that has several.
         axis : int or sequence of int, optional
             The axes to reduce; default: all.
         keepdims : bool
-            Whether reduced axes stay, with one element.
+            Whether reduced axes are kept, with one element.
         stream : Stream, optional
             Default: the current one.
 
@@ -115,10 +118,10 @@ class ReductionKernel(UserKernel):
         Raises
         ------
         TypeError, ValueError
-            An argument has a type or a shape that does not fit (the message names it), or there is
-            nothing to reduce and no identity.
+            An argument has a wrong type or shape (the message names it), or there are no elements
+            to reduce and there is no identity.
         NotImplementedError
-            A ``raw`` input, and the reduced axes are not the first ones.
+            There is a ``raw`` input, and the reduced axes are not the first ones.
         """
         if out is not None:
             if len(args) == self.nargs:
@@ -199,7 +202,7 @@ class ReductionKernel(UserKernel):
         kept: tuple[int, ...],
         result: tuple[int, ...],
     ) -> Callable[[list[Any]], None]:
-        """Return a function that launches one kernel, or two if the rows are split among blocks."""
+        """Return a function that launches one kernel, or two if rows are divided among blocks."""
         order = reduced + kept
         rows, outs = prod(shape[i] for i in reduced), prod(result)
         layouts: dict[int, Layout] = {}
@@ -262,7 +265,7 @@ class ReductionKernel(UserKernel):
         return False
 
     def _partial_type(self, types: Mapping[str, DType]) -> DType | None:
-        """The element type of what is joined; None for a type that the preamble defines."""
+        """The element type of the values that are combined; None if the preamble defines it."""
         if self.reduce_type in types:
             return types[self.reduce_type]
         for each in DTYPES:

@@ -1,9 +1,9 @@
-"""NumPy's names that are no functions of arrays, for programs that were written for NumPy.
+"""NumPy's names that are not functions of arrays, for programs that were written for NumPy.
 
-What such programs call on arrays is in :mod:`cyrt` itself, and ``import cyrt as np`` runs much of
-them. What they have around their arrays is here: kinds and further names of types, error states,
-print options, text, and objects with subscripts. NumPy's own objects are among them: they affect
-NumPy, and arithmetic on a device never warns.
+NumPy's functions of arrays are in :mod:`cyrt` itself, so ``import cyrt as np`` is enough for much
+of such programs. This module has their other names: kinds of types and other names of types, error
+states, print options, text, and objects with subscripts. Some are NumPy's own objects, such as the
+error states: they affect NumPy's arithmetic; arithmetic on a device gives no warnings.
 """
 
 from cyrt.numpy.index_tricks import *

@@ -1,4 +1,4 @@
-"""Functions that NumPy names, or whose arguments it orders, unlike the array API standard."""
+"""Functions whose names, or orders of arguments, differ in NumPy from the array API standard."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def array(
     copy : bool, optional
         None copies only if a copy is needed; False raises ValueError if one is.
     ndmin : int
-        The least number of dimensions; new ones of size 1 are the first.
+        The least number of dimensions; new dimensions of size 1 are put first.
     device : Device or int, optional
     """
     result = asarray(object, dtype=dtype, device=device, copy=copy)
@@ -73,7 +73,7 @@ def asanyarray(a: Any, dtype: Any = None, *, device: Any = None, copy: bool | No
 
 
 def ascontiguousarray(a: Any, dtype: Any = None) -> Array:
-    """An array in C order with at least one dimension: `a` itself if it is one already.
+    """An array in C order with at least one dimension; `a` itself if it is such an array already.
 
     Parameters
     ----------
@@ -87,8 +87,8 @@ def ascontiguousarray(a: Any, dtype: Any = None) -> Array:
 
 
 def asfortranarray(a: Any, dtype: Any = None) -> Array:
-    """An array in Fortran's order, in which the first index changes fastest, with at least one
-    dimension: `a` itself if it is one already.
+    """An array in Fortran order, in which the first index changes fastest, with at least one
+    dimension; `a` itself if it is such an array already.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def rollaxis(a: Array, axis: int, start: int = 0) -> Array:
     a : Array
     axis : int
     start : int
-        The axis before which it is moved; a's number of dimensions for the end.
+        The axis before which it is moved; the number of dimensions of `a` moves it to the end.
     """
     check_array(a, "rollaxis: a")
     along = axis_of(axis, a.ndim)
@@ -127,12 +127,12 @@ def ptp(a: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
 
 
 def partition(a: Array, kth: Any, axis: int | None = -1) -> Array:
-    """The elements sorted, so that the k-th is at its position; see :func:`cyrt.sort`."""
+    """The elements sorted, so that the k-th one is at its position; see :func:`cyrt.sort`."""
     return sort(a, _check_kth(a, kth, axis, "partition"))
 
 
 def argpartition(a: Array, kth: Any, axis: int | None = -1) -> Array:
-    """The indices of :func:`cyrt.partition`'s elements in `a`."""
+    """The indices in `a` of the elements that :func:`cyrt.partition` returns."""
     return argsort(a, _check_kth(a, kth, axis, "argpartition"))
 
 

@@ -1,4 +1,4 @@
-"""Elementwise functions that are composed of the array API standard's."""
+"""Elementwise functions that are composed of those of the array API standard."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cyrt.ops.inspection import finfo
 from cyrt.ops.ternary import clip, where
 from cyrt.ops.views import view_as
 
-# For error messages: the types besides a function's own type that it can compute in.
+# For error messages: the types in which a function can compute, beside its own type.
 _OR = {"float64": " or complex128", "complex128": ""}
 
 __all__ = [
@@ -52,7 +52,7 @@ __all__ = [
 
 @accept_numbers(1)
 def rint(x: Array, /) -> Array:
-    """The nearest whole numbers, halves to even; integers are computed in float32."""
+    """Round to whole numbers, halves to even numbers; integers are converted to float32."""
     return elementary.round(to_inexact(check_array(x, "rint: x")))
 
 
@@ -66,13 +66,13 @@ def fix(x: Array) -> Array:
 
 @accept_numbers(1)
 def degrees(x: Array, /) -> Array:
-    """Convert radians to degrees; integers are computed in float32."""
+    """Convert radians to degrees; integers are converted to float32."""
     return to_inexact(check_array(x, "degrees: x")) * (180 / math.pi)
 
 
 @accept_numbers(1)
 def radians(x: Array, /) -> Array:
-    """Convert degrees to radians; integers are computed in float32."""
+    """Convert degrees to radians; integers are converted to float32."""
     return to_inexact(check_array(x, "radians: x")) * (math.pi / 180)
 
 
@@ -80,20 +80,20 @@ rad2deg, deg2rad = degrees, radians
 
 
 def divmod(x1: Any, x2: Any, /) -> tuple[Array, Array]:
-    """The tuple of :func:`cyrt.floor_divide` and :func:`cyrt.remainder`."""
+    """The results of :func:`cyrt.floor_divide` and :func:`cyrt.remainder`, a tuple."""
     check_devices("divmod", x1=x1, x2=x2)
     return elementary.floor_divide(x1, x2), elementary.remainder(x1, x2)
 
 
 @accept_numbers(1)
 def fabs(x: Array, /) -> Array:
-    """Absolute values; integers are computed in float32."""
+    """Absolute values; integers are converted to float32."""
     return elementary.abs(to_inexact(check_array(x, "fabs: x")))
 
 
 @accept_numbers(1)
 def modf(x: Array, /) -> tuple[Array, Array]:
-    """The fractional and the whole parts, both with x's sign; integers are computed in float32."""
+    """The fractional and whole parts, both with x's sign; integers are converted to float32."""
     x = to_inexact(check_array(x, "modf: x"))
     whole = elementary.trunc(x)
     rest = where(elementary.isinf(x), 0, x - whole)
@@ -102,19 +102,19 @@ def modf(x: Array, /) -> tuple[Array, Array]:
 
 @accept_numbers(1)
 def frexp(x: Array, /) -> tuple[Array, Array]:
-    """Split numbers into mantissas of an absolute value from 0.5 to 1 and powers of 2.
+    """Split numbers into mantissas, with absolute values from 0.5 to 1, and exponents of 2.
 
     Parameters
     ----------
     x : Array
-        A real type; integers are computed in float32.
+        A real type; integers are converted to float32.
 
     Returns
     -------
     mantissa : Array
-        x's type; 0, infinite or NaN where x is.
+        Of x's type. Where x is 0, infinite or NaN, the mantissa is x.
     exponent : Array
-        int32; 0 there. ``ldexp(mantissa, exponent)`` is x.
+        Type int32; 0 where x is 0, infinite or NaN. ``ldexp(mantissa, exponent)`` is x.
 
     Examples
     --------
@@ -144,7 +144,7 @@ def ldexp(x1: Any, x2: Any, /) -> Array:
     Parameters
     ----------
     x1 : Array or number
-        Real numbers; integers are computed in float32.
+        Real numbers; integers are converted to float32.
     x2 : Array or number
         Integers. At least one of the two is an Array.
     """
@@ -154,7 +154,7 @@ def ldexp(x1: Any, x2: Any, /) -> Array:
     if x2.dtype.kind not in "biu":
         raise TypeError(f"ldexp: x2: expected integers, got {x2.dtype}")
     x1 = to_inexact(x1)
-    # In several steps: the power alone may overflow float64.
+    # This takes several steps, because the power alone may overflow float64.
     result, wide = astype(x1, "float64", copy=False), clip(astype(x2, "float64"), -4000, 4000)
     for _ in range(4):
         step = elementary.trunc(clip(wide, -1000, 1000))
@@ -170,7 +170,7 @@ def float_power(x1: Any, x2: Any, /, *, dtype: Any = None) -> Array:
     ----------
     x1, x2 : Array, number or sequence of numbers, at least one Array
     dtype : DType, optional
-        float64 or complex128, which is computed in. Default: the one that holds both.
+        The type of the computation, float64 or complex128. Default: the one that holds both.
     """
     wide = "complex128" if promote_pair(x1, x2, "float_power")[0].dtype.kind == "c" else "float64"
     if dtype is not None:
@@ -184,13 +184,14 @@ def float_power(x1: Any, x2: Any, /, *, dtype: Any = None) -> Array:
 
 
 def real_if_close(a: Array, tol: float = 100) -> Array:
-    """The real parts if all imaginary parts are near 0, otherwise `a`; waits for the values.
+    """The real parts if all imaginary parts are near 0, otherwise `a`; the call waits for the
+    values.
 
     Parameters
     ----------
     a : Array
     tol : float
-        The largest imaginary part; in units of the type's eps if greater than 1.
+        The largest imaginary part; a number greater than 1 is in units of the type's eps.
     """
     if check_array(a, "real_if_close: a").dtype.kind != "c":
         return a
@@ -253,12 +254,12 @@ def _ignore_nan(function: Callable[..., Array], x1: Array, x2: Array) -> Array:
 
 @accept_numbers(2)
 def heaviside(x1: Any, x2: Any, /) -> Array:
-    """The step function: 0 for x1 below 0, x2 at 0, 1 above 0; NaN for NaN.
+    """The step function: 0 where x1 is below 0, x2 where it is 0, 1 where it is above 0.
 
     Parameters
     ----------
     x1, x2 : Array, number or sequence of numbers, at least one Array
-        Real numbers; integers are computed in float32.
+        Real numbers; integers are converted to float32.
     """
     x1, x2 = (to_inexact(each) for each in promote_pair(x1, x2, "heaviside"))
     return where(x1 == 0, x2, where(elementary.isnan(x1), x1, astype(x1 > 0, x1.dtype)))
@@ -266,7 +267,7 @@ def heaviside(x1: Any, x2: Any, /) -> Array:
 
 @accept_numbers(1)
 def sinc(x: Array) -> Array:
-    """``sin(pi * x) / (pi * x)``, and 1 at 0; integers are computed in float32."""
+    """``sin(pi * x) / (pi * x)``, and 1 at 0; integers are converted to float32."""
     x = to_inexact(check_array(x, "sinc: x"))
     angles = x * math.pi
     return where(x == 0, 1, elementary.sin(angles) / angles)
@@ -279,7 +280,7 @@ def logaddexp2(x1: Any, x2: Any, /) -> Array:
     Parameters
     ----------
     x1, x2 : Array, number or sequence of numbers, at least one Array
-        Real numbers; integers are computed in float32.
+        Real numbers; integers are converted to float32.
     """
     x1, x2 = (to_inexact(each) for each in promote_pair(x1, x2, "logaddexp2"))
     apart = elementary.log1p(elementary.exp2(-elementary.abs(x1 - x2))) / math.log(2)
@@ -294,7 +295,7 @@ def angle(z: Array, deg: bool = False) -> Array:
     ----------
     z : Array
     deg : bool
-        Whether the result is in degrees, otherwise in radians.
+        Whether the result is in degrees instead of radians.
     """
     check_flags("angle", deg=deg)
     z = to_inexact(check_array(z, "angle: z"))
@@ -316,11 +317,11 @@ def nan_to_num(
     Parameters
     ----------
     x : Array
-        Integers and bool are returned as they are.
+        Integers and bool are returned unchanged.
     copy : bool
-        Whether the result is a copy, otherwise x is changed in place.
+        Whether the result is a copy; otherwise x is changed in place.
     nan, posinf, neginf : float
-        The replacements; by default 0, and the type's greatest and least numbers.
+        The replacements; by default 0, and the greatest and the lowest number of the type.
     """
     check_flags("nan_to_num", copy=copy)
     check_array(x, "nan_to_num: x")

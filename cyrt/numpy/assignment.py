@@ -29,7 +29,8 @@ def copyto(dst: Array, src: Any, casting: str = "same_kind", where: Any = True) 
     src : Array or number
         It is broadcast to dst.
     casting : str
-        ``"same_kind"`` allows casts within an Array's kind and to wider kinds, ``"unsafe"`` all.
+        ``"same_kind"`` allows casts within an Array's kind and to wider kinds; ``"unsafe"`` allows
+        all casts.
     where : Array or bool
         The elements to write; it is broadcast to dst.
 
@@ -60,7 +61,7 @@ def _cast_to(a: Array, value: Any, name: str) -> Array:
 
 
 def put(a: Array, ind: Any, v: Any, mode: str = "raise") -> None:
-    """Write at positions of the flattened array, in place.
+    """Write values at positions of the flattened array, in place.
 
     Parameters
     ----------
@@ -83,9 +84,9 @@ def put(a: Array, ind: Any, v: Any, mode: str = "raise") -> None:
 
 
 def putmask(a: Array, mask: Any, values: Any) -> None:
-    """Write the values at the same positions where a mask is true, in place.
+    """Write values where a mask is true, each at its own position, in place.
 
-    Values are repeated if they are fewer than a's elements; see :func:`cyrt.copyto`.
+    If there are fewer values than elements of `a`, they are repeated. See :func:`cyrt.copyto`.
     """
     mask = as_array_like(check_array(a, "putmask: a"), mask, "putmask: mask", "bool")
     if mask.size != a.size:
@@ -96,7 +97,9 @@ def putmask(a: Array, mask: Any, values: Any) -> None:
 
 
 def place(arr: Array, mask: Any, vals: Any) -> None:
-    """Write the first values where a mask is true, in place, repeated if they are too few.
+    """Write the first values, one after the other, where a mask is true, in place.
+
+    If there are too few values, they are repeated.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ from cyrt.ops.views import layout
 class Flat:
     """The elements of an array in C order, as ``x.flat`` gives them.
 
-    The indices are those of an array of one dimension. Iteration waits, and yields NumPy's numbers.
+    Indices are those of an array of one dimension. Iteration waits, and yields NumPy's scalars.
     """
 
     __slots__ = ("_base",)

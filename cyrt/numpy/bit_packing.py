@@ -19,16 +19,16 @@ __all__ = ["packbits", "unpackbits"]
 
 
 def packbits(a: Array, /, axis: int | None = None, bitorder: str = "big") -> Array:
-    """Pack bits into bytes, eight along an axis in each; missing ones are 0.
+    """Pack bits along an axis into bytes of eight; missing bits are 0.
 
     Parameters
     ----------
     a : Array
-        bool or integers; a number is 1 where it is not 0.
+        Type bool or an integer type; an element that is not 0 is a bit 1.
     axis : int, optional
         By default `a` is flattened.
     bitorder : {"big", "little"}
-        Whether the first of eight is the highest or the lowest bit.
+        Whether the first of eight elements is the highest or the lowest bit.
 
     Returns
     -------
@@ -56,7 +56,7 @@ def packbits(a: Array, /, axis: int | None = None, bitorder: str = "big") -> Arr
 def unpackbits(
     a: Array, /, axis: int | None = None, count: int | None = None, bitorder: str = "big"
 ) -> Array:
-    """Unpack bytes into bits, eight along an axis of each.
+    """Unpack each byte into eight bits along an axis.
 
     Parameters
     ----------
@@ -65,10 +65,10 @@ def unpackbits(
     axis : int, optional
         By default `a` is flattened.
     count : int, optional
-        How many bits along the axis the result has: the first ones, with 0 behind the last. A
-        negative number is how many of the last are left out. Default: all.
+        The number of bits along the axis of the result. If there are fewer, zeros are appended. A
+        negative number is the number of bits that are left out at the end. Default: all.
     bitorder : {"big", "little"}
-        Whether the first of eight is the highest or the lowest bit.
+        Whether the first of eight elements is the highest or the lowest bit.
 
     Returns
     -------
@@ -101,7 +101,7 @@ def unpackbits(
 
 
 def _rows(a: Array, axis: int | None) -> tuple[Array, int]:
-    """Move the axis to the end, of the flattened array if there is none; also return its place."""
+    """Move the axis to the end, and return its place; without an axis, flatten the array first."""
     if axis is None or a.ndim == 0:
         return ravel(a), 0
     along = axis_of(axis, a.ndim)

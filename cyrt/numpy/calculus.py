@@ -64,9 +64,9 @@ def trapezoid(y: Array, x: Array | None = None, dx: Any = 1.0, axis: int = -1) -
     Parameters
     ----------
     y : Array
-        Values. Integers give float32, and are computed in float64.
+        The values. For integers the result is float32, computed in float64.
     x : Array or sequence of numbers, optional
-        The positions of the values: one for each along the axis, or y's shape.
+        The positions of the values: one for each index of the axis, or an array of y's shape.
     dx : number or Array
         The distance between values if there is no x.
     axis : int
@@ -95,7 +95,7 @@ def gradient(f: Array, *varargs: Any, axis: Any = None, edge_order: int = 1) -> 
     Parameters
     ----------
     f : Array
-        Integers give float32, and are computed in float64.
+        For integers the result is float32, computed in float64.
     *varargs : number, Array or sequence of numbers
         The distance between elements, or their positions along the axis; one for all axes or one
         for each. The default is 1.
@@ -112,7 +112,8 @@ def gradient(f: Array, *varargs: Any, axis: Any = None, edge_order: int = 1) -> 
     Raises
     ------
     ValueError
-        An axis has fewer than ``edge_order + 1`` elements, or another number of positions.
+        An axis has fewer than ``edge_order + 1`` elements, or the number of positions differs from
+        the number of elements.
     TypeError
         The number of `varargs` is wrong.
     """
@@ -155,7 +156,7 @@ def _gradient_along(f: Array, positions: Any, axis: int, edge_order: int) -> Arr
         steps = diff(positions)
         before, behind = steps[:-1], steps[1:]
         both = before + behind
-        # With equal steps the middle element has no influence, even if it is not finite.
+        # With equal steps the middle element has no effect, even if it is not finite.
         middle = where(behind == before, 0, y[..., 1:-1] * ((behind - before) / (before * behind)))
         slopes[..., 1:-1] = (
             y[..., :-2] * (-behind / (before * both))
@@ -209,8 +210,8 @@ def interp(
     Returns
     -------
     Array
-        x's shape, and the float type that x, xp and fp promote to. It is computed in that type, or
-        in float64 if one of them is an integer array.
+        An array of x's shape, and of the float type to which x, xp and fp promote. It is computed
+        in that type, or in float64 if one of them is an integer array.
     """
     check_array(xp, "interp: xp")
     check_array(fp, "interp: fp")
@@ -264,8 +265,8 @@ def convolve(a: Array, v: Array, mode: str = "full") -> Array:
     a, v : Array
         One-dimensional, numeric, with at least one element each.
     mode : {"full", "same", "valid"}
-        All ``len(a) + len(v) - 1`` elements; as many in the middle as the longer vector has; or
-        those where the vectors overlap completely.
+        ``"full"``: all ``len(a) + len(v) - 1`` elements. ``"same"``: the middle ones, as many as
+        the longer vector has. ``"valid"``: those where the vectors overlap completely.
 
     Notes
     -----
@@ -331,9 +332,10 @@ def unwrap(
     Parameters
     ----------
     p : Array
-        A real type, such as angles; with integers and an int as the period it stays what it is.
+        An array of a real type, angles for example. If the period is an int, an integer type is
+        kept.
     discont : float, optional
-        The least difference that is changed; by default, and at least, half the period.
+        The smallest difference that is changed; by default, and at least, half the period.
     axis : int
     period : float
 

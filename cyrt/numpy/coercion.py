@@ -23,8 +23,8 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 def as_array_like(other: Array, value: Any, name: str, dtype: Any = None) -> Array:
     """Convert a number or a sequence of numbers to an Array on another Array's device.
 
-    Without a dtype numbers get their default type, except that floats get the other Array's type
-    if it has double precision: they are not rounded to float32.
+    Without a dtype, numbers get their default type. But if the other Array has double precision,
+    floats get its type, so that they are not rounded to float32.
     """
     if isinstance(value, Array) or (hasattr(value, "__array__") and hasattr(value, "__len__")):
         found = check_array(value, name)
@@ -63,9 +63,9 @@ def to_inexact(x: Array) -> Array:
 def float_types(*arrays: Array) -> tuple[DType, DType]:
     """The floating-point type of a result, and the type in which it is computed.
 
-    Integers and bool give float32, but are computed in float64. 16-bit floats keep their type, but
-    are computed in float32. So differences and sums are rounded once, at the end, and those of
-    unsigned integers do not wrap around.
+    For integers and bool the result is float32, computed in float64. 16-bit floats keep their type,
+    but are computed in float32. So differences and sums are rounded once, at the end, and
+    differences of unsigned integers do not wrap around.
     """
     exact = [each.dtype.kind in "biu" for each in arrays]
     result = result_type(
@@ -84,7 +84,8 @@ def is_number(x: Any) -> bool:
 
 
 def accept_numbers(count: int) -> Callable[[_Function], _Function]:
-    """Decorate a function to return NumPy's result if its first `count` operands are numbers."""
+    """Decorate a function so that it returns NumPy's result if its first `count` operands are
+    numbers."""
 
     def decorate(function: _Function) -> _Function:
         names = list(inspect.signature(function).parameters)[:count]
@@ -109,7 +110,7 @@ def accept_numbers(count: int) -> Callable[[_Function], _Function]:
 def promote_pair(x1: Any, x2: Any, name: str) -> tuple[Array, Array]:
     """Convert two operands to Arrays of their promoted type; at least one must be an Array.
 
-    The other may be a number or a sequence of numbers, which are weak in promotion.
+    The other operand may be a number or a sequence of numbers, which are weak in promotion.
     """
     first = x1 if isinstance(x1, Array) else check_array(x2, f"{name}: x1 or x2")
     for each in (x1, x2):

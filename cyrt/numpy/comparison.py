@@ -32,7 +32,7 @@ def isclose(
     Returns
     -------
     Array
-        Type bool; both operands' broadcast shape.
+        Type bool, of the broadcast shape of both operands.
     """
     check_flags("isclose", equal_nan=equal_nan)
     check_devices("isclose", a=a, b=b, rtol=rtol, atol=atol)

@@ -70,7 +70,7 @@ def fill_diagonal(a: Array, val: Any, wrap: bool = False) -> None:
     Parameters
     ----------
     a : Array
-        Two dimensions, or more of the same size.
+        Two dimensions, or more dimensions of the same size.
     val : Array, number or sequence
         Its elements, in C order, are repeated as needed.
     wrap : bool

@@ -1,4 +1,4 @@
-"""Sums of products by subscripts, which are planned once for each text, shapes and order."""
+"""Sums of products by subscripts; the steps are planned once for each text, shapes and order."""
 
 from __future__ import annotations
 
@@ -43,26 +43,27 @@ def einsum(
     Parameters
     ----------
     subscripts : str
-        A letter for each dimension of each operand, separated by commas; ``"..."`` for any number
-        of dimensions. After ``"->"`` the result's; without it ``"..."``, then the letters that
-        occur once. The products are summed over letters that the result does not have.
+        For each operand the letters of its dimensions, separated by commas; ``"..."`` stands for
+        any number of dimensions. After ``"->"`` come the letters of the result. Without ``"->"``
+        the result has ``"..."`` and then, in alphabetical order, the letters that occur once.
+        Products are summed over the letters that the result does not have.
     *operands : Array
-        Numeric types. Dimensions of one letter have one size, or size 1. Instead of text, each
-        operand may be followed by a list of ints from 0 to 51 and ``...``, which stand for letters;
-        the result's list may be the last argument.
+        Numeric types. Dimensions with the same letter have the same size, or size 1. Instead of the
+        text, each operand may be followed by a list of ints from 0 to 51 and ``...``, which stand
+        for letters; the list of the result may be the last argument.
     optimize : bool, str or sequence
-        The order of the products: from left to right, or if true the order that
-        :func:`numpy.einsum_path` chooses.
+        The order of the products. False: from left to right. True: the order that
+        :func:`numpy.einsum_path` chooses, which also takes other values.
     out : Array, optional
-        The array that receives the result, which is cast to its type within its kind.
+        The array that receives the result, cast to the array's type within its kind.
     dtype : DType, optional
         Type to which the operands are cast first, within their kind.
 
     Returns
     -------
     Array
-        The operands' promoted type; a view of a single operand if nothing is summed. Of bool, an
-        element says whether a summand is true.
+        An array of the operands' promoted type; a view of a single operand if nothing is summed.
+        For bool, an element is true if any of the products that are summed is true.
 
     Raises
     ------
@@ -92,7 +93,7 @@ def einsum(
         dtype = joint
     elif "buifc".index((dtype := _dtype(dtype)).kind) < "buifc".index(joint.kind):
         raise TypeError(f"einsum: dtype: operands of {joint} cannot be cast to {dtype}")
-    # Summands of bool are counted where a sum of ones is never 0.
+    # For bool, products that are true are counted in a type in which a sum of ones is never 0.
     summed = dtype if dtype.kind != "b" else "float32"
     values: list[Any] = [
         _apply(astype(each, summed, copy=False), steps)
@@ -108,7 +109,7 @@ def einsum(
 
 
 def _text_of_lists(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
-    """Turn operands, each with its list of ints, into subscripts and operands."""
+    """Convert operands, each with its list of ints, to subscripts and operands."""
     operands, lists = arguments[: len(arguments) // 2 * 2 : 2], arguments[1::2]
     texts = []
     for each in (*lists, *arguments[len(arguments) // 2 * 2 :]):
@@ -130,7 +131,7 @@ def _text_of_lists(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
 
 
 def _order(subscripts: str, shapes: tuple[Shape, ...], optimize: Any) -> list[Pair]:
-    """The pairs of operands to multiply; each product is one more operand, the last one."""
+    """The pairs of operands to multiply; each product becomes the last operand."""
     numbers, following = list(range(len(shapes))), len(shapes)
     path: Sequence[Sequence[int]] = [numbers]
     if len(shapes) > 2 and optimize:

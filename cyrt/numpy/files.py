@@ -41,11 +41,11 @@ def save(file: Any, arr: Any) -> None:
     Parameters
     ----------
     file : str, os.PathLike or file
-        ``.npy`` is added to a name without it. An existing file is replaced when the new one is
-        complete.
+        ``.npy`` is added to a name that does not end in it. An existing file is replaced when the
+        new one is complete.
     arr : Array or another input of :func:`numpy.asarray`
-        Any of cyrt's element types. The format has no bfloat16: it is written as ``|V2``, bytes
-        without a type, which :func:`cyrt.load` reads as bfloat16.
+        An array of any element type of cyrt. The format has no bfloat16, so it is written as
+        ``|V2``, bytes without a type, which :func:`cyrt.load` reads as bfloat16.
 
     Raises
     ------
@@ -138,7 +138,8 @@ def load(file: Any) -> Array | dict[str, Array]:
     Returns
     -------
     Array, or dict of str and Array
-        A dict of the arrays' names for a file ``.npz``. Elements of type ``|V2`` are bfloat16.
+        For a file ``.npz``, a dict of the arrays by their names. Elements of type ``|V2`` are read
+        as bfloat16.
 
     Raises
     ------

@@ -24,8 +24,8 @@ def apply_along_axis(
     Parameters
     ----------
     func1d : callable
-        It is called once for each slice, with an array of one dimension and the further arguments,
-        and returns arrays of one shape, or numbers.
+        It is called for each slice, with an array of one dimension and the further arguments. It
+        returns a number, or arrays that all have the same shape.
     axis : int
     arr : Array
         There must be at least one slice.
@@ -60,8 +60,8 @@ def apply_over_axes(func: Callable[..., Any], a: Array, axes: Any) -> Array:
     Parameters
     ----------
     func : callable
-        It is called with an array and an axis, and returns an array of as many dimensions, or one
-        less: then the axis is kept with size 1.
+        It is called with an array and an axis. It returns an array of as many dimensions, or of one
+        less; then the axis is kept with size 1.
     a : Array
     axes : int or sequence of int
 

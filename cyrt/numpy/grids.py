@@ -33,7 +33,7 @@ __all__ = [
 def tri(
     N: int, M: int | None = None, k: int = 0, dtype: Any = None, *, device: Any = None
 ) -> Array:
-    """A matrix of ones on a diagonal and below it, zeros above.
+    """A matrix with ones on a diagonal and below it, and zeros above it.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def diag_indices(n: int, ndim: int = 2, *, device: Any = None) -> tuple[Array, .
 
 
 def diag_indices_from(arr: Array) -> tuple[Array, ...]:
-    """:func:`cyrt.diag_indices` of an array whose dimensions are equal, two at least."""
+    """:func:`cyrt.diag_indices` of an array with at least two dimensions, all of the same size."""
     sizes = check_array(arr, "diag_indices_from: arr").shape
     if len(sizes) < 2 or len(set(sizes)) != 1:
         raise ValueError(
@@ -212,7 +212,7 @@ def geomspace(
     *,
     device: Any = None,
 ) -> Array:
-    """A geometric sequence between two numbers, which are exact.
+    """A geometric sequence between two numbers, which it contains exactly.
 
     Parameters
     ----------

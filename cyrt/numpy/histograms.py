@@ -28,22 +28,22 @@ __all__ = ["bincount", "digitize", "histogram", "histogram2d", "histogram_bin_ed
 
 
 def bincount(x: Array, /, weights: Array | None = None, minlength: int = 0) -> Array:
-    """Count the occurrences of the integers 0, 1, 2 ...; it waits for the greatest integer.
+    """Count the occurrences of the integers 0, 1, 2 ...; the call waits for the greatest integer.
 
     Parameters
     ----------
     x : Array
         Integers of 0 or more, one-dimensional.
     weights : Array, optional
-        x's shape, and a real type; each integer is counted by its weight.
+        An array of x's shape and of a real type; the result has sums of weights instead of counts.
     minlength : int
-        The least length of the result.
+        The minimum length of the result.
 
     Returns
     -------
     Array
-        Type int64; with weights float64 if the weights have that type, otherwise float32. The sums
-        are computed in float64, each of the weights of one integer alone.
+        Type int64; with weights float64 if the weights have that type, otherwise float32. The
+        weights of each integer are summed separately, in float64.
 
     Raises
     ------
@@ -70,7 +70,7 @@ def bincount(x: Array, /, weights: Array | None = None, minlength: int = 0) -> A
 
 
 def _sum_by_bin(bins: Array, weights: Any, shape: tuple[int, ...], length: int, name: str) -> Array:
-    """Sum the weights of each bin, of numbers below the length; the weights have the shape."""
+    """Sum the weights of each bin; bins have numbers below the length, weights the given shape."""
     if check_array(weights, f"{name}: weights").shape != shape:
         raise ValueError(f"{name}: weights: expected shape {shape}, got {weights.shape}")
     if weights.dtype.kind == "c":
@@ -105,15 +105,17 @@ def histogram(
     a : Array
         A real type, any shape.
     bins : int, Array or sequence of numbers
-        The number of bins of equal width, or the edges, ascending. Edges of an Array that do not
-        ascend raise ValueError in checking mode (``CYRT_CHECK=1``); otherwise a bin whose right
-        edge is less than its left one counts nothing.
+        The number of bins of equal width, or the edges in ascending order. Edges in an Array that
+        are not ascending raise ValueError in checking mode (``CYRT_CHECK=1``); otherwise a bin
+        whose right edge is less than its left edge counts nothing.
     range : tuple of two floats, optional
-        The first and last edge if `bins` is a number; by default the least and greatest element.
+        The first and last edge if `bins` is a number; by default the smallest and the greatest
+        element.
     density : bool, optional
         Whether each count is divided by the total and by the bin's width.
     weights : Array, optional
-        a's shape; each element is counted by its weight, see :func:`cyrt.bincount`.
+        An array of a's shape: weights that are summed instead of counting, see
+        :func:`cyrt.bincount`.
 
     Returns
     -------
@@ -121,8 +123,8 @@ def histogram(
         Type int64, or a float type with weights or `density`. A bin includes its left edge; the
         last bin includes both.
     edges : Array
-        One more than the bins; a's type if that is floating-point, otherwise float32. Without
-        `range` the edges are not finite if an element is not; then nothing is counted.
+        One more than there are bins; of a's type if that is floating-point, otherwise float32.
+        Without `range`, the edges are not finite if an element is not, and nothing is counted.
     """
     values = ravel(check_array(a, "histogram: a"))
     check_flags("histogram", density=density is not None and density)
@@ -227,9 +229,9 @@ def histogramdd(
     Returns
     -------
     hist : Array
-        A dimension for each of the points', of the type that :func:`cyrt.histogram` returns.
+        A dimension for each coordinate, of the type that :func:`cyrt.histogram` returns.
     edges : tuple of Array
-        Those of each dimension.
+        The edges along each dimension.
 
     Examples
     --------
@@ -390,16 +392,17 @@ def digitize(x: Array, bins: Any, right: bool = False) -> Array:
     Parameters
     ----------
     x : Array
-        A real type.
+        An array of a real type.
     bins : Array or sequence of numbers
-        The edges, ascending or descending, one-dimensional; NaN is greater than all numbers.
+        The edges, in ascending or descending order, one-dimensional; NaN is greater than all
+        numbers.
     right : bool
         Whether bins include their right edge instead of the left one.
 
     Returns
     -------
     Array
-        Type int64, x's shape; 0 before the first edge.
+        Type int64, of x's shape; 0 for elements before the first edge.
     """
     check_flags("digitize", right=right)
     edges = _edges(check_array(x, "digitize: x"), bins, "digitize", descending=True)

@@ -40,7 +40,7 @@ __all__ = [
 
 
 def argwhere(a: Array) -> Array:
-    """The indices of nonzero elements, one row each, int64; it waits for their number."""
+    """The indices of nonzero elements, one row for each, int64; the call waits for their number."""
     if check_array(a, "argwhere: a").ndim == 0:
         return empty((flatnonzero(a).size, 0), dtype="int64", device=a.device)
     return stack(nonzero(a), axis=1)
@@ -179,11 +179,13 @@ def piecewise(x: Array, condlist: Any, funclist: Sequence[Any], *args: Any, **kw
     ----------
     x : Array
     condlist : Array, bool, or sequence of these
-        The conditions, an array's parts where it has one dimension more than x; a sequence of
-        bools is one condition, but for each its own beside an x of no dimensions.
+        The conditions. An array with one dimension more than x has a condition at each index of its
+        first dimension. A sequence of bools is one condition; if x has no dimensions, each bool is
+        a condition.
     funclist : Array, or sequence of callable, Array or number
-        As many; one more is for where no condition holds, which is 0 else. Each is called once,
-        with all of x; its result is broadcast to x's shape.
+        One for each condition, and optionally one more for elements for which no condition holds,
+        which otherwise become 0. Each function is called once, with all of x; its result is
+        broadcast to x's shape.
     *args, **kw
         Further arguments of the functions.
 
@@ -232,11 +234,11 @@ def put_along_axis(arr: Array, indices: Array, values: Any, axis: int | None = -
     ----------
     arr : Array
     indices : Array
-        Integers, with as many dimensions as arr; those other than the axis broadcast.
+        Integers, with as many dimensions as arr; dimensions other than the axis broadcast.
     values : Array or number
         They are broadcast to the indices' shape.
     axis : int, optional
-        None writes into arr flattened; arr must then be contiguous.
+        None writes into the flattened arr, which must be contiguous.
     """
     check_array(arr, "put_along_axis: arr")
     if check_array(indices, "put_along_axis: indices").dtype.kind not in "iu":
@@ -268,8 +270,8 @@ def unravel_index(indices: Array | int, shape: Any, order: str = "C") -> tuple[A
     Parameters
     ----------
     indices : Array or int
-        Positions; those of an Array that are out of range raise IndexError in checking mode and
-        are clipped otherwise.
+        The positions. Positions in an Array that are out of range raise IndexError in checking
+        mode, and are clipped otherwise.
     shape : int or tuple of int
     order : str
         ``"C"`` or ``"F"``: the last or the first dimension changes fastest.
@@ -369,7 +371,8 @@ def ix_(*args: Any) -> tuple[Array, ...]:
     Parameters
     ----------
     *args : Array or sequence of int or bool
-        One for each axis, one-dimensional. True bools are chosen, which waits for their number.
+        One for each axis, one-dimensional. Bools choose the indices where they are True; the call
+        waits for the number of these.
 
     Returns
     -------

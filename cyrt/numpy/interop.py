@@ -1,4 +1,4 @@
-"""Interoperability with NumPy: its functions that get an Array, conversion to NumPy arrays."""
+"""Interoperability with NumPy: NumPy's functions called with Arrays, conversion to NumPy arrays."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from cyrt.ops.inspection import namespace
 
 __all__ = ["asnumpy", "get_array_module"]
 
-# Values of NumPy's keywords that ask for what cyrt's functions do without such a keyword.
+# Values of NumPy's keywords that ask for what cyrt's functions, which lack the keywords, always do.
 _ALWAYS_SO = {"order": ("C", "K", "A"), "casting": ("same_kind",), "subok": (True,)}
 
 
 def call_function(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-    """Call cyrt's function of the name of one of NumPy's that got an Array (NEP 18).
+    """Call cyrt's function that has the name of a NumPy function, which got an Array (NEP 18).
 
     Raises
     ------
@@ -33,8 +33,8 @@ def call_function(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]
 def call_ufunc(
     ufunc: np.ufunc, method: str, operands: tuple[Any, ...], keywords: dict[str, Any]
 ) -> Any:
-    """Call cyrt's function of the name of one of NumPy's elementwise functions, or a method of it,
-    that got an Array (NEP 13).
+    """Call cyrt's function that has the name of a NumPy ufunc, which got an Array, or call a method
+    of it (NEP 13).
 
     Raises
     ------
@@ -99,8 +99,8 @@ def asnumpy(a: Any, /) -> np.ndarray:
 def get_array_module(*args: Any) -> ModuleType:
     """Return :mod:`cyrt` if one of the arguments is an Array, otherwise :mod:`numpy`.
 
-    Functions that compute with the module they get run on NumPy arrays and on cyrt's; it is CuPy's
-    name.
+    A function that computes with the returned module accepts NumPy arrays and cyrt's. CuPy has a
+    function of this name.
 
     Examples
     --------

@@ -38,7 +38,7 @@ _MOST_PARTS = 1 << 24  # views, each an object on the host
 
 
 def column_stack(arrays: Iterable[Array], /) -> Array:
-    """Concatenate arrays along the second axis, vectors as columns."""
+    """Concatenate arrays along the second axis; vectors become columns."""
     return concat(
         [
             each[:, None] if each.ndim == 1 else reshape(each, (1, 1)) if each.ndim == 0 else each
@@ -49,7 +49,7 @@ def column_stack(arrays: Iterable[Array], /) -> Array:
 
 
 def dstack(arrays: Iterable[Array], /) -> Array:
-    """Concatenate arrays along the third axis, which is added to vectors and matrices."""
+    """Concatenate arrays along the third axis, which vectors and matrices get first."""
     return concat([atleast_3d(each) for each in _arrays(arrays, "dstack")], axis=2)
 
 
@@ -108,7 +108,7 @@ def _concatenate_nested(nested: Any, first: Array, ndim: int, left: int) -> Arra
 def array_split(
     x: Array, /, indices_or_sections: int | Sequence[int], axis: int = 0
 ) -> list[Array]:
-    """Views of parts along an axis, which may differ in size by 1; see :func:`cyrt.split`."""
+    """Views of parts along an axis, whose sizes may differ by 1; see :func:`cyrt.split`."""
     size = check_array(x, "array_split: x").shape[axis_of(axis, x.ndim)]
     if isinstance(indices_or_sections, Array):
         indices_or_sections = indices_or_sections.tolist()
@@ -122,7 +122,7 @@ def array_split(
 
 
 def hsplit(x: Array, /, indices_or_sections: int | Sequence[int]) -> list[Array]:
-    """:func:`cyrt.split` along the second axis, the first of a vector."""
+    """:func:`cyrt.split` along the second axis, or along the only axis of a vector."""
     return split(_at_least(x, "hsplit", 1), indices_or_sections, axis=min(1, x.ndim - 1))
 
 
@@ -149,9 +149,9 @@ def append(arr: Array, values: Any, axis: int | None = None) -> Array:
     ----------
     arr : Array
     values : Array, number or sequence
-        arr's shape except along the axis.
+        They have the shape of arr except along the axis.
     axis : int, optional
-        By default both are flattened.
+        Default: both are flattened.
     """
     values = as_array_like(check_array(arr, "append: arr"), values, "append: values")
     return concat([arr, values], axis=axis)
@@ -164,7 +164,7 @@ def delete(arr: Array, obj: Any, axis: int | None = None) -> Array:
     ----------
     arr : Array
     obj : int, slice, or sequence or Array of ints or bools
-        The indices of the slices; an Array is waited for.
+        The indices of the slices; the call waits for the values of an Array.
     axis : int, optional
         By default the array is flattened.
 
@@ -186,7 +186,7 @@ def insert(arr: Array, obj: Any, values: Any, axis: int | None = None) -> Array:
     ----------
     arr : Array
     obj : int, slice, or sequence or Array of ints
-        The indices before which to insert; an Array is waited for.
+        The indices before which to insert; the call waits for the values of an Array.
     values : Array, number or sequence
         They are broadcast, and cast to arr's type.
     axis : int, optional
@@ -247,7 +247,7 @@ def _to_host(obj: Any) -> Any:
 
 
 def resize(a: Array, new_shape: Any) -> Array:
-    """The elements in another shape, in C order, repeated as needed; zeros if there are none.
+    """The elements in another shape, in C order, repeated as needed; zeros if `a` is empty.
 
     Parameters
     ----------
@@ -262,7 +262,7 @@ def resize(a: Array, new_shape: Any) -> Array:
 
 
 def trim_zeros(filt: Array, trim: str = "fb") -> Array:
-    """A view of a vector without the zeros at its ends; it waits for their number.
+    """A view of a vector without the zeros at its ends; the call waits for their number.
 
     Parameters
     ----------

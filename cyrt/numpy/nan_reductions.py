@@ -49,12 +49,12 @@ def nanprod(x: Array, /, axis: Any = None, dtype: Any = None, *, keepdims: bool 
 
 
 def nanmax(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
-    """The largest element over axes that is not NaN; NaN if all are. See :func:`cyrt.max`."""
+    """The largest element over axes that is not NaN; NaN if all are NaN. See :func:`cyrt.max`."""
     return _extreme(reduce.max, x, -inf, axis, keepdims, "nanmax")
 
 
 def nanmin(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
-    """The smallest element over axes that is not NaN; NaN if all are. See :func:`cyrt.max`."""
+    """The smallest element over axes that is not NaN; NaN if all are NaN. See :func:`cyrt.max`."""
     return _extreme(reduce.min, x, inf, axis, keepdims, "nanmin")
 
 
@@ -69,22 +69,23 @@ def _extreme(
 
 
 def nanargmax(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -> Array:
-    """The index of the largest element along an axis that is not NaN; 0 if all are."""
+    """The index of the largest element along an axis that is not NaN; 0 if all are NaN."""
     return reduce.argmax(_replace_nan(x, -inf, "nanargmax"), axis=axis, keepdims=keepdims)
 
 
 def nanargmin(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -> Array:
-    """The index of the smallest element along an axis that is not NaN; 0 if all are."""
+    """The index of the smallest element along an axis that is not NaN; 0 if all are NaN."""
     return reduce.argmin(_replace_nan(x, inf, "nanargmin"), axis=axis, keepdims=keepdims)
 
 
 def nancumsum(x: Array, /, axis: int | None = None, dtype: Any = None) -> Array:
-    """The sums of all elements up to each one, NaN as 0; see :func:`cyrt.cumsum`."""
+    """The sums of all elements up to each one, where NaN counts as 0; see :func:`cyrt.cumsum`."""
     return cumsum(_replace_nan(x, 0, "nancumsum"), axis, dtype)
 
 
 def nancumprod(x: Array, /, axis: int | None = None, dtype: Any = None) -> Array:
-    """The products of all elements up to each one, NaN as 1; see :func:`cyrt.cumprod`."""
+    """The products of all elements up to each one, where NaN counts as 1; see
+    :func:`cyrt.cumprod`."""
     return cumprod(_replace_nan(x, 1, "nancumprod"), axis, dtype)
 
 
@@ -98,14 +99,15 @@ def _cast_input(x: Array, dtype: Any, name: str) -> Array:
 
 
 def nanmean(x: Array, /, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Array:
-    """The mean over axes of elements that are not NaN; NaN if all are. See :func:`cyrt.mean`."""
+    """The mean over axes of elements that are not NaN; NaN if all are NaN. See
+    :func:`cyrt.mean`."""
     x = to_inexact(_cast_input(x, dtype, "nanmean"))
     total = _sum_values(_replace_nan(x, 0, "nanmean"), axis, keepdims)
     return astype(total / _count_values(x, axis, keepdims), x.dtype, copy=False)
 
 
 def _sum_type(x: Array) -> Any:
-    """The type of sums: those of 16-bit floats may overflow their type."""
+    """The type of sums: float32 for 16-bit floats, whose own type may overflow."""
     return _dtype("float32") if x.dtype.itemsize < 4 else x.dtype
 
 
@@ -142,7 +144,7 @@ def nanvar(
     ddof : number
         The divisor is the number of elements minus ddof.
     correction : number, optional
-        The standard's name of ddof; only one of the two may differ from 0.
+        The array API standard's name of ddof; only one of the two may differ from 0.
     keepdims : bool
         Whether the axes are kept with size 1.
 

@@ -47,27 +47,29 @@ def pad(
     pad_width : int, or tuple of one or two ints, or one such tuple for each dimension
         The number of elements before and after.
     mode : str
-        ``"constant"``; ``"edge"`` repeats the outermost element; ``"reflect"`` mirrors the elements
-        without the outermost one, ``"symmetric"`` with it; ``"wrap"`` continues at the other end.
-        ``"maximum"``, ``"mean"`` and ``"minimum"`` are those of the elements along each axis;
-        ``"linear_ramp"`` goes from the outermost element to an end value.
+        ``"constant"`` uses `constant_values`; ``"edge"`` repeats the outermost element;
+        ``"reflect"`` mirrors the elements without the outermost one, ``"symmetric"`` with it;
+        ``"wrap"`` continues at the other end. ``"maximum"``, ``"mean"`` and ``"minimum"`` use the
+        maximum, mean or minimum of the elements along each axis. ``"linear_ramp"`` goes from the
+        outermost element to an end value.
     constant_values : as pad_width, of numbers
         The values of mode ``"constant"``.
     end_values : as pad_width, of numbers
         The outermost values of mode ``"linear_ramp"``.
     stat_length : as pad_width, optional
-        How many of the outermost elements a maximum, a mean or a minimum is of; by default all.
+        The number of outermost elements from which a maximum, mean or minimum is computed; by
+        default all.
 
     Returns
     -------
     Array
-        A copy in array's type.
+        A copy of the same type.
 
     Raises
     ------
     ValueError
-        A width is negative, the mode is unknown or has no such argument, or an empty dimension has
-        no elements to repeat.
+        A width is negative, the mode is unknown or does not use an argument that was given, or an
+        empty dimension has no elements to repeat.
 
     Examples
     --------
@@ -111,7 +113,7 @@ def pad(
             positions = positions % (2 * size)
             positions = elementary.minimum(positions, 2 * size - 1 - positions)
         else:
-            # The distance from the far end, in a period that runs there and back.
+            # The distance from the other end, in a period that goes there and back.
             positions = size - 1 - elementary.abs(positions % max(1, 2 * (size - 1)) - (size - 1))
         array = take(array, positions, axis=axis)
     return array if any(map(any, widths)) else array.copy()
@@ -120,7 +122,7 @@ def pad(
 def _by_borders(
     array: Array, widths: list[list[Any]], mode: str, end_values: Any, stat_length: Any
 ) -> Array:
-    """Pad axis by axis; later axes continue what earlier ones have added."""
+    """Pad one axis after the other; later axes also pad what earlier ones have added."""
     ends = _pairs_per_dimension(end_values, array.ndim, "end_values")
     lengths = _pairs_per_dimension(stat_length, array.ndim, "stat_length")
     result = array
@@ -160,7 +162,7 @@ def _statistic(line: Array, mode: str, length: Any) -> Array:
 
 
 def _ramp(edge: Array, end: Any, count: int) -> Array:
-    """So many elements from an end value towards the edge, which is not one of them."""
+    """A number of elements from an end value towards the edge, which is not included."""
     dtype = edge.dtype
     wide = astype(edge, "complex128" if dtype.kind == "c" else "float64", copy=False)
     steps = arange(count, dtype="float64", device=edge.device) / max(count, 1)

@@ -97,7 +97,7 @@ def exponential(
     scale : float or Array
         The mean; an array is broadcast with the size.
     size : int or tuple of int, optional
-        The shape; by default the scale's.
+        The shape; by default that of the scale.
     dtype, key
         As for :func:`cyrt.random.uniform`.
 
@@ -142,17 +142,17 @@ def choice(
         Whether an element may be chosen more than once.
     p : Array or sequence of float, optional
         The probabilities of the elements, one-dimensional; by default they are equal. An Array is
-        copied to the host to be checked, which waits for the device; :func:`categorical`, which
-        takes the logarithms of probabilities, does not.
+        copied to the host to be checked, which waits for the device. :func:`categorical`, which
+        takes the logarithms of probabilities, does not wait.
     key : Key, optional
         As for :func:`cyrt.random.uniform`.
 
     Raises
     ------
     ValueError
-        There are no elements, or fewer than are chosen with ``replace=False``; the number of
-        probabilities is not that of the elements; there are any with ``replace=False``; or they are
-        negative or NaN, or their sum is not 1, as in NumPy.
+        There are no elements, or with ``replace=False`` fewer than are chosen. The number of
+        probabilities differs from that of the elements, a probability is negative or NaN, or their
+        sum is not 1. Probabilities are given with ``replace=False``.
 
     Examples
     --------
@@ -198,7 +198,7 @@ def choice(
 
 
 def _check_probabilities(given: Any, converted: Array) -> None:
-    """Raise an error unless numbers are probabilities, of the precision that they are given in."""
+    """Raise an error unless the numbers are probabilities, in the precision of their type."""
     dtype = converted.dtype
     if dtype.kind == "c":
         raise TypeError(f"choice: p: expected a real type, got {dtype}")
@@ -231,12 +231,12 @@ def shuffle(x: Array, axis: SupportsIndex = 0, *, key: Key | None = None) -> Non
 
 
 class Generator:
-    """NumPy's generator: each call uses the next key of a sequence. Threads may share it.
+    """A generator like NumPy's: each call uses the next key of a sequence. Threads may share it.
 
     Parameters
     ----------
     key : Key
-        All numbers are a function of it; :func:`default_rng` makes it.
+        All numbers depend only on it; :func:`default_rng` makes it from a seed.
 
     Examples
     --------
@@ -298,12 +298,12 @@ class Generator:
 
 
 def default_rng(seed: SupportsIndex | None = None) -> Generator:
-    """Make a generator whose numbers are a function of a seed.
+    """Make a generator whose numbers depend only on a seed.
 
     Parameters
     ----------
     seed : int, optional
-        As for :func:`cyrt.random.key`; by default a different one each time.
+        As for :func:`cyrt.random.key`; by default a different seed each time.
 
     Examples
     --------

@@ -48,9 +48,10 @@ def unique(
     return_counts : bool
         Whether to return the numbers of occurrences.
     axis : int, optional
-        The axis whose slices are compared in lexicographic order; by default elements are.
+        The axis whose slices are compared, in lexicographic order; by default elements are
+        compared.
     equal_nan : bool
-        Whether all NaN are equal; see :func:`cyrt.unique_all`. Slices with NaN are never equal.
+        Whether all NaN are equal, see :func:`cyrt.unique_all`. Slices with NaN are never equal.
 
     Returns
     -------
@@ -175,7 +176,7 @@ def intersect1d(
 def setdiff1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Array:
     """The unique elements of one array that are not in another; it waits for their number.
 
-    They are ascending, or in their own order if they are known to be unique.
+    They are in ascending order; with `assume_unique`, they keep their order.
     """
     check_flags("setdiff1d", assume_unique=assume_unique)
     check_array(ar1, "setdiff1d: ar1")

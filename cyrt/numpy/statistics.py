@@ -50,12 +50,12 @@ def average(
     Parameters
     ----------
     a : Array
-        Integers give float32; with weights they are computed in float64.
+        For integers the result is float32; with weights it is computed in float64.
     axis : int or tuple of int, optional
         By default all axes.
     weights : Array, optional
-        a's shape, or the axes' shape; by default all weights are 1. Where their sum is 0 the result
-        is NaN or infinite.
+        An array of a's shape, or of the shape of the axes; by default all weights are 1. Where
+        their sum is 0 the result is NaN or infinite.
     returned : bool
         Whether to return a tuple of the result and the sum of the weights.
     keepdims : bool
@@ -110,7 +110,7 @@ def _sort_axes(a: Array, axis: Any, name: str) -> tuple[Array, tuple[int, ...]]:
 
 
 def _finish_median(result: Array, ordered: Array, axes: tuple[int, ...], keepdims: bool) -> Array:
-    """Set results of elements with NaN, which is the last one, to NaN, and keep the axes."""
+    """Set a result to NaN if there is a NaN, which is the last element, and keep the axes."""
     last = ordered[..., -1]
     result = where(elementary.isnan(last), last, result)
     return expand_dims(result, axes) if keepdims else result
@@ -158,18 +158,18 @@ def quantile(
     a : Array
         A real type; integers are cast to float32.
     q : number, sequence or Array of numbers
-        The probabilities, from 0 to 1. Those of an Array are not checked, but clipped.
+        The probabilities, from 0 to 1. Those in an Array are not checked, but clipped.
     axis : int or tuple of int, optional
         By default all axes.
     method : str
-        One of NumPy's: see :func:`numpy.quantile`.
+        One of NumPy's methods, see :func:`numpy.quantile`.
     keepdims : bool
         Whether the axes are kept with size 1.
 
     Returns
     -------
     Array
-        q's dimensions are the first. NaN if an element is NaN.
+        The dimensions of q come first. The result is NaN if an element is NaN.
 
     Raises
     ------
@@ -187,7 +187,7 @@ def percentile(
 
 
 def nanmedian(a: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
-    """:func:`cyrt.median` of what is not NaN; NaN where all are."""
+    """:func:`cyrt.median` of the elements that are not NaN; NaN where all are NaN."""
     check_flags("nanmedian", keepdims=keepdims)
     ordered, axes = _sort_axes(a, axis, "nanmedian")
     if ordered.shape[-1] == 0:
@@ -203,21 +203,21 @@ def nanmedian(a: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
 
 
 def _count(ordered: Array) -> Array:
-    """Count the elements of each row that are not NaN. NaN are the last ones."""
+    """Count the elements of each row that are not NaN; NaN are at the end of the rows."""
     return reduce.count_nonzero(ordered == ordered, axis=-1, keepdims=True)
 
 
 def nanquantile(
     a: Array, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
 ) -> Array:
-    """:func:`cyrt.quantile` of what is not NaN; NaN where all are."""
+    """:func:`cyrt.quantile` of the elements that are not NaN; NaN where all are NaN."""
     return _quantile(a, q, 1, axis, method, keepdims, "nanquantile", True)
 
 
 def nanpercentile(
     a: Array, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
 ) -> Array:
-    """:func:`cyrt.percentile` of what is not NaN; NaN where all are."""
+    """:func:`cyrt.percentile` of the elements that are not NaN; NaN where all are NaN."""
     return _quantile(a, q, 100, axis, method, keepdims, "nanpercentile", True)
 
 
@@ -237,8 +237,8 @@ _METHODS = (
 
 
 def _positions(q: Array, most: Any, method: str) -> tuple[Array, Array | None]:
-    """The positions of quantiles among elements up to position `most`, and the shares of the
-    elements behind them, if those are not the positions' fractions."""
+    """The positions of quantiles among elements up to position `most`, and the weights of the next
+    elements, if these are not the fractional parts of the positions."""
     if method in _CONTINUOUS:
         alpha, beta = _CONTINUOUS[method]
         return (most + 1) * q + (alpha + q * (1 - alpha - beta)) - 1, None
@@ -329,13 +329,13 @@ def cov(
     ----------
     m : Array
         One-dimensional, or a matrix whose rows are variables and whose columns are observations.
-        Integers give float32, and are computed in float64.
+        For integers the result is float32, computed in float64.
     y : Array, optional
         More variables.
     rowvar : bool
-        Whether rows are variables, otherwise columns are.
+        Whether rows are variables; otherwise columns are.
     bias : bool
-        Whether the divisor is the number of observations, otherwise it is less by one.
+        Whether the divisor is the number of observations; otherwise it is one less.
     ddof : int, optional
         The difference of the number of observations and the divisor; it overrides `bias`.
     dtype : DType, optional

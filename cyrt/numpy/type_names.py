@@ -41,7 +41,7 @@ csingle, cdouble = map(dtype, ("complex64", "complex128"))
 
 
 def promote_types(type1: Any, type2: Any, /) -> DType:
-    """The type that two types promote to; see :func:`cyrt.result_type`."""
+    """The type to which two types promote; see :func:`cyrt.result_type`."""
     return result_type(dtype(type1), dtype(type2))
 
 

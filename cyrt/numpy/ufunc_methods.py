@@ -68,11 +68,11 @@ def _reduceat(
     dtype: Any = None,
     out: Array | None = None,
 ) -> Array:
-    """Reduce parts of an axis: ``array[indices[i]:indices[i + 1]]``, the last one to the end; the
-    one element ``array[indices[i]]`` where the next index is not greater.
+    """Reduce parts of an axis: ``array[indices[i]:indices[i + 1]]``, the last one to the end.
 
-    Parts of 1, 2, 4 ... elements are combined from those of half as many, and each part of those.
-    An Array of indices is read on the host.
+    If the next index is not greater, the part is the one element ``array[indices[i]]``. The results
+    of runs of 1, 2, 4 ... elements are combined from those of half as many elements, and each part
+    is combined from such runs. An Array of indices is read on the host.
     """
     name = f"{name}.reduceat"
     along = axis_of(axis, check_array(array, f"{name}: array").ndim)
@@ -108,7 +108,7 @@ def _reduceat(
     while (lengths >= step).any():
         wanted = lengths & step != 0
         if wanted.any():
-            # Others are not used, and are within the axis.
+            # Others are not used, but must be within the axis.
             places = asarray(np.where(wanted, begin, 0), device=array.device)
             part = take(parts, places, axis=0)
             later = asarray((wanted & combined).reshape(column), device=array.device)
@@ -149,10 +149,10 @@ def _outer(function: Callable[..., Array], a: Array, b: Array) -> Array:
 
 
 def _at(name: str, function: Callable[..., Array], a: Array, indices: Any, b: Any) -> None:
-    """Combine in place at indices; an index that occurs several times is combined each time.
+    """Combine values with elements at indices, in place, as often as an index occurs.
 
-    The values of one index are combined first, in the order of the indices: sums of float32 in
-    float64, those of 16-bit types in float32.
+    The values for one index are combined first, in the order of the indices: float32 is summed in
+    float64, 16-bit types in float32.
     """
     check_array(a, f"{name}.at: a")
     check_cast(b, a, f"{name}.at: b")

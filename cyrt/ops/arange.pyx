@@ -23,7 +23,7 @@ from cyrt.runtime.stream cimport current_state
 
 cdef int ADD = op_code("add"), FLOOR = op_code("floor")
 cdef long long SMALL = 1 << 61
-# The type that arange's kernel computes in, by element type.
+# The type in which arange's kernel computes, by element type.
 cdef int[NUM_DTYPES] wide_codes
 for _each in DTYPES:
     wide_codes[<int>_each.code] = _dtype(WIDE[_each.kind]).code if _each.kind in WIDE else -1
@@ -90,7 +90,8 @@ def arange(start, stop=None, step=1, dtype=None, *, device=None):
 
 
 cdef inline bint is_small(object number):
-    """Return whether a number is an int so small that 64 bits hold the distance of two."""
+    """Return whether a number is an int so small that 64 bits hold the distance of two such
+    ints."""
     cdef int overflow = 0
     cdef long long value
     if not PyLong_CheckExact(number):
@@ -134,7 +135,8 @@ cdef int check_range_of(object dtype, object start, object count, object step) e
 
 
 cdef object wrap_number(object number, object dtype):
-    """Wrap an integer to 64 bits: the kernel treats signed and unsigned ones alike."""
+    """Wrap an integer to 64 bits; the kernel treats signed and unsigned integers in the same
+    way."""
     if dtype.kind not in "iu":
         return number
     return (number + (1 << 63)) % (1 << 64) - (1 << 63)
@@ -162,20 +164,20 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, *, d
     num : int
         The number of elements.
     dtype : DType, optional
-        Element type. Default: float32, or complex64 if an end is complex. Integers are rounded
-        down.
+        Element type. Default: float32, or complex64 if an end is complex. For an integer type, the
+        numbers are rounded down.
     device : Device or int, optional
         Default: the current device.
     endpoint : bool
-        Whether stop is the last number; otherwise it would be the next one.
+        Whether stop is the last number. Otherwise the last number is one step before stop.
     retstep : bool
         Whether to return the spacing, too.
 
     Returns
     -------
     Array
-        An array of shape ``(num,)``; with `retstep` a tuple of it and the spacing, which is NaN if
-        there is none.
+        An array of shape ``(num,)``; with `retstep` a tuple of the array and the spacing, which is
+        NaN if there is no spacing.
 
     Examples
     --------

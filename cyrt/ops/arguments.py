@@ -11,7 +11,8 @@ from cyrt.ndarray import Array
 
 
 def is_int(value: Any) -> bool:
-    """Whether a value counts as an int; NumPy's arrays with dimensions have ``__index__``, too."""
+    """Whether a value counts as an int; ``__index__`` alone does not suffice: NumPy's arrays have
+    it."""
     return hasattr(type(value), "__index__") and not getattr(value, "ndim", 0)
 
 
@@ -41,14 +42,14 @@ def check_real(x: Any, name: str) -> Array:
 
 
 def check_flags(name: str, **flags: Any) -> None:
-    """Check the bools of a function that NumPy has: there, 0 and 1 are taken for them."""
+    """Check the bools of a function that NumPy has, too, where 0 and 1 are accepted for them."""
     for flag, value in flags.items():
         if not (isinstance(value, (int, np.integer)) and value in (0, 1)):
             check_bool(value, f"{name}: {flag}")
 
 
 def refuse_device(name: str, found: int, expected: int) -> NoReturn:
-    """Raise the error of an array on another device than the ones before it."""
+    """Raise the error for an array that is on another device than the arrays before it."""
     raise ValueError(
         f"{name}: expected an array on device {expected}, got one on device {found}; "
         "to_device() moves arrays"

@@ -1,4 +1,4 @@
-"""Selection by masks. The number of selected elements is read on the host, which waits for it."""
+"""Selection by masks. The host reads the number of selected elements, and waits for it."""
 
 from libc.string cimport memset
 

@@ -136,7 +136,7 @@ cdef int assign_array(Array target, Array source) except -1:
         broadcast_steps(source, target.ndim_, target.dims, steps)
     set_operand(&operands[0], target)
     set_operand(&operands[1], source)
-    # Whole arrays are copied as one row: without strides.
+    # Whole arrays are copied as one row, without strides.
     if not (target.dense and source.dense and target.count == source.count):
         operands[0].strides = target.steps
         operands[1].strides = steps
@@ -214,7 +214,7 @@ def astype(x, /, dtype, *, copy=True, device=None):
         Element type of the result. The result of a float beyond an integer type's range is
         undefined; a cast from complex to real drops the imaginary part.
     copy : bool
-        Whether to copy an array that has the type already. False returns x itself.
+        Whether to copy an array that already has the type. False returns x itself.
     device : Device, optional
         Device of the result. Default: x's device.
 
@@ -254,7 +254,7 @@ def to_device(x, device, /, *, stream=None):
     Returns
     -------
     Array or numpy.ndarray
-        x itself if it is on the device already; a NumPy array for the host.
+        x itself if it is already on the device; for the host, a NumPy array.
     """
     cdef Array array = check_array(x, "to_device: x"), target
     if isinstance(device, str) and device == "cpu":

@@ -63,8 +63,8 @@ cdef int join_types(object values, int depth, int* code, int* kind) except -1:
 
 
 def weak_array(Array other not None, values):
-    """Convert a sequence to an operand next to an array: its numbers are weak, as a single one
-    is."""
+    """Convert a sequence to an operand next to an array: its numbers are weak, like a single
+    number."""
     cdef int code = -1, kind = -1
     join_types(values, 0, &code, &kind)
     code = other.code if code < 0 else code
@@ -108,7 +108,7 @@ cdef Array from_host(object values, object dtype, int ordinal):
     if isinstance(values, (list, tuple, range)):
         host, target = from_numbers(values, target)
     else:
-        # NumPy's asarray knows no DLPack.
+        # NumPy's asarray does not use DLPack.
         host = np.from_dlpack(values) if hasattr(values, "__dlpack__") \
             and not hasattr(values, "__array__") else np.asarray(values)
         if host.dtype.kind in "OUSVMm" and host.dtype.name != "bfloat16":
@@ -178,9 +178,9 @@ def asarray(obj, /, dtype=None, *, device=None, copy=None, shape=None):
     Parameters
     ----------
     obj : Array, number, nested sequence, Buffer, or array of another library
-        Host arrays, page-locked and managed Buffers are copied to the device; other Buffers,
-        and arrays on a device, with ``__dlpack__`` or ``__cuda_array_interface__``, are viewed in
-        place, but copied if they are read-only.
+        Arrays on the host, and page-locked and managed Buffers, are copied to the device. For other
+        Buffers, and for arrays on a device with ``__dlpack__`` or ``__cuda_array_interface__``, the
+        result is a view; read-only arrays are copied.
     dtype : DType, optional
         Element type of the result. Default: an array's own type; Python numbers become bool, int64,
         float32 or complex64.
@@ -195,10 +195,11 @@ def asarray(obj, /, dtype=None, *, device=None, copy=None, shape=None):
     Raises
     ------
     ValueError
-        Rows have different lengths, a copy is needed and ``copy=False``, or the elements are not
-        as large as the Buffer.
+        Rows have different lengths, a copy is needed and ``copy=False``, or the size of the
+        elements differs from that of the Buffer.
     TypeError
-        Elements are not numbers, a Buffer has no `dtype`, or another object a `shape`.
+        Elements are not numbers, `dtype` is missing for a Buffer, or `shape` is given for another
+        object.
     OverflowError
         An int is out of the type's range.
 

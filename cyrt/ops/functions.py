@@ -1,6 +1,7 @@
 """The public elementwise functions, in one or two lines each.
 
-The standard's functions come first, then others of NumPy and SciPy, then NumPy's older names.
+The functions of the array API standard come first, then others of NumPy and SciPy, then NumPy's
+other names.
 """
 
 from __future__ import annotations
@@ -11,33 +12,34 @@ from cyrt.ops.signatures import Binary as _Binary
 from cyrt.ops.signatures import Unary as _Unary
 
 _KINDS = {
-    "biufc": "any type",
-    "biuf": "bool or a real type",
-    "biu": "bool or an integer type",
-    "iufc": "a numeric type",
-    "iuf": "a real type",
-    "iu": "an integer type",
-    "fc": "a floating-point type; bool and integers are computed in float32",
-    "f": "a real floating-point type; bool and integers are computed in float32",
+    "biufc": "Any element type",
+    "biuf": "Type bool or a real type",
+    "biu": "Type bool or an integer type",
+    "iufc": "A numeric type",
+    "iuf": "A real type",
+    "iu": "An integer type",
+    "fc": "A floating-point type; bool and integers are converted to float32",
+    "f": "A real floating-point type; bool and integers are converted to float32",
 }
 _TEXT = """{summary}
 
 Parameters
 ----------
 {operands}
-    Arrays of {kinds}. The result for numbers alone is a NumPy number.
+    {kinds}. If no operand is an array, the result is a NumPy number.
 out : Array, optional
-    The array that receives the result, which is cast to its type within its kind; may be an
+    The array that receives the result, cast to the array's type within its kind; it may be an
     operand.
 where : Array or bool, optional
-    bool: which elements of `out` receive the result. The others keep their values. Default: all.
+    Type bool: the elements of `out` that receive the result; others keep their values. Default:
+    all.
 dtype : DType, optional
     Type of the result, to which operands are cast first, within their kind.
 
 Returns
 -------
 Array
-    An array of {shape} and of {type}, or `out`.
+    An array of {shape} and of {type}; or `out`.
 
 Raises
 ------
@@ -111,11 +113,11 @@ def _function(
     if name in _rows.TO_BOOL:
         result = "bool"
     elif alone:
-        result = "the type computed in" + (
-            ", real for a complex one" if name in _rows.TO_REAL else ""
+        result = "the type in which it is computed" + (
+            " (for a complex type, the type of its parts)" if name in _rows.TO_REAL else ""
         )
     else:
-        result = "the type that both promote to"
+        result = "the type to which both promote"
     example = ""
     if name in _EXAMPLES:
         expression, value = _EXAMPLES[name]
@@ -128,7 +130,7 @@ def _function(
             kinds=_KINDS["".join(each for each in "biufc" if each in kinds)],
             operands=", ".join(operands)
             + (" : Array" if alone else " : Array, number or sequence of numbers"),
-            shape="its shape" if alone else "the shape that both broadcast to",
+            shape="x's shape" if alone else "the shape to which both broadcast",
             type=result,
             notes=" ".join(filter(None, (_STANDARD if standard else "", notes))),
             example=example,
@@ -144,47 +146,55 @@ def _binary(name: str, summary: str, notes: str = "", *, standard: bool = True) 
     return _function(name, ("x1", "x2"), summary, notes, standard)
 
 
-_AS_IT_IS = "An int out of range of the other's integer type is compared as it is."
-_NAN = "NaN if x1 or x2 is NaN."
-_TRUTH = "A number is true where it is not 0; NaN is true."
-_BOOL = "Bool is computed in int8, as by NumPy."
-_SHIFT = f"A shift by the type's width or more, or by a negative number, {{}}, as NumPy's. {_BOOL}"
+_AS_IT_IS = (
+    "An int that is out of range of the other operand's integer type is compared by its value."
+)
+_NAN = "The result is NaN where x1 or x2 is NaN."
+_TRUTH = "A number is true if it is not 0; NaN is true."
+_BOOL = "Bool is converted to int8, as in NumPy."
+_SHIFT = (
+    "A shift by the width of the type or more, or by a negative number, gives {}, as in NumPy. "
+    + _BOOL
+)
+_NUMPY = "Special cases are those of NumPy."
+_SCIPY = "Special cases are those of SciPy."
 
 abs = _unary(
     "abs",
-    "Absolute values; moduli of complex numbers.",
-    "The lowest number of a signed integer type stays itself: the type has no such positive one.",
+    "Absolute values; for complex numbers, the distances from 0.",
+    "The lowest number of a signed integer type gives itself: the type cannot hold its absolute "
+    "value.",
 )
 acos = _unary("acos", "Inverse cosines, in radians.")
 acosh = _unary("acosh", "Inverse hyperbolic cosines.")
-add = _binary("add", "Sums; logical or of bool.")
+add = _binary("add", "Sums; for bool, logical or.")
 asin = _unary("asin", "Inverse sines, in radians.")
 asinh = _unary("asinh", "Inverse hyperbolic sines.")
 atan = _unary("atan", "Inverse tangents, in radians.")
 atan2 = _binary("atan2", "Angles of the points (x2, x1), in radians, from -pi to pi.")
 atanh = _unary("atanh", "Inverse hyperbolic tangents.")
-bitwise_and = _binary("bitwise_and", "Bits that both have.")
-bitwise_invert = _unary("bitwise_invert", "All bits flipped; logical not of bool.")
+bitwise_and = _binary("bitwise_and", "Bits that are set in both operands.")
+bitwise_invert = _unary("bitwise_invert", "All bits inverted; for bool, logical not.")
 bitwise_left_shift = _binary(
-    "bitwise_left_shift", "Bits moved x2 places up.", _SHIFT.format("gives 0")
+    "bitwise_left_shift", "x1 with its bits shifted to the left by x2 places.", _SHIFT.format("0")
 )
-bitwise_or = _binary("bitwise_or", "Bits that either has.")
+bitwise_or = _binary("bitwise_or", "Bits that are set in at least one operand.")
 bitwise_right_shift = _binary(
     "bitwise_right_shift",
-    "Bits moved x2 places down, with the sign.",
-    _SHIFT.format("gives 0, or -1 of a negative x1"),
+    "x1 with its bits shifted to the right by x2 places; the sign is kept.",
+    _SHIFT.format("0, or -1 if x1 is negative"),
 )
-bitwise_xor = _binary("bitwise_xor", "Bits that one of the two has.")
-ceil = _unary("ceil", "The least whole numbers that are not below x.")
-conj = _unary("conj", "Complex conjugates; real numbers themselves.")
-copysign = _binary("copysign", "Numbers of x1's size and x2's sign, that of zeros and NaN too.")
-cos = _unary("cos", "Cosines of radians.")
+bitwise_xor = _binary("bitwise_xor", "Bits that are set in exactly one operand.")
+ceil = _unary("ceil", "The smallest whole numbers that are at least x.")
+conj = _unary("conj", "Complex conjugates; real numbers are returned unchanged.")
+copysign = _binary("copysign", "x1 with the sign of x2, also if x2 is zero or NaN.")
+cos = _unary("cos", "Cosines of angles in radians.")
 cosh = _unary("cosh", "Hyperbolic cosines.")
 divide = _binary("divide", "Quotients.")
 equal = _binary("equal", "Whether x1 == x2.", _AS_IT_IS)
-exp = _unary("exp", "Powers of e.")
+exp = _unary("exp", "Exponentials: e to the power of x.")
 expm1 = _unary("expm1", "exp(x) - 1, accurate near 0.")
-floor = _unary("floor", "The greatest whole numbers that are not above x.")
+floor = _unary("floor", "The greatest whole numbers that are at most x.")
 floor_divide = _binary(
     "floor_divide",
     "Quotients, rounded towards minus infinity.",
@@ -192,78 +202,88 @@ floor_divide = _binary(
 )
 greater = _binary("greater", "Whether x1 > x2.", _AS_IT_IS)
 greater_equal = _binary("greater_equal", "Whether x1 >= x2.", _AS_IT_IS)
-hypot = _binary("hypot", "sqrt(x1**2 + x2**2), with no overflow in between.")
-imag = _unary("imag", "Imaginary parts; zeros of real numbers.")
-isfinite = _unary("isfinite", "Whether neither infinite nor NaN.")
-isinf = _unary("isinf", "Whether infinite.")
-isnan = _unary("isnan", "Whether NaN.")
+hypot = _binary("hypot", "sqrt(x1**2 + x2**2), without overflow of the squares.")
+imag = _unary("imag", "Imaginary parts; zeros for real numbers.")
+isfinite = _unary("isfinite", "Whether elements are neither infinite nor NaN.")
+isinf = _unary("isinf", "Whether elements are infinite.")
+isnan = _unary("isnan", "Whether elements are NaN.")
 less = _binary("less", "Whether x1 < x2.", _AS_IT_IS)
 less_equal = _binary("less_equal", "Whether x1 <= x2.", _AS_IT_IS)
 log = _unary("log", "Natural logarithms.")
 log10 = _unary("log10", "Logarithms to base 10.")
 log1p = _unary("log1p", "log(1 + x), accurate near 0.")
 log2 = _unary("log2", "Logarithms to base 2.")
-logaddexp = _binary("logaddexp", "log(exp(x1) + exp(x2)), with no overflow in between.")
-logical_and = _binary("logical_and", "Whether both are true.", _TRUTH)
-logical_not = _unary("logical_not", "Whether not true.", _TRUTH)
-logical_or = _binary("logical_or", "Whether either is true.", _TRUTH)
-logical_xor = _binary("logical_xor", "Whether one of the two is true.", _TRUTH)
-maximum = _binary("maximum", "The greater of the two.", _NAN)
-minimum = _binary("minimum", "The lesser of the two.", _NAN)
-multiply = _binary("multiply", "Products; logical and of bool.")
+logaddexp = _binary("logaddexp", "log(exp(x1) + exp(x2)), without overflow of the exponentials.")
+logical_and = _binary("logical_and", "Whether both operands are true.", _TRUTH)
+logical_not = _unary("logical_not", "Whether elements are false.", _TRUTH)
+logical_or = _binary("logical_or", "Whether at least one operand is true.", _TRUTH)
+logical_xor = _binary("logical_xor", "Whether exactly one operand is true.", _TRUTH)
+maximum = _binary("maximum", "The greater of two numbers.", _NAN)
+minimum = _binary("minimum", "The smaller of two numbers.", _NAN)
+multiply = _binary("multiply", "Products; for bool, logical and.")
 negative = _unary("negative", "-x.")
-nextafter = _binary("nextafter", "The next number of the type after x1, towards x2.")
+nextafter = _binary("nextafter", "The next number of the type after x1, in the direction of x2.")
 not_equal = _binary("not_equal", "Whether x1 != x2.", _AS_IT_IS)
-positive = _unary("positive", "+x, a copy.")
+positive = _unary("positive", "+x: a copy.")
 pow = _binary(
     "pow",
     "x1 to the power of x2.",
-    "A float to the number 1, 2, 0.5 or -1 is x1, x1 * x1, sqrt(x1) or 1 / x1, as NumPy's: minus "
-    "infinity to 0.5 is NaN. An integer to a negative power gives the reciprocal, rounded towards "
-    f"0. {_BOOL}",
+    "If x1 is a float and x2 the number 1, 2, 0.5 or -1, the result is x1, x1 * x1, sqrt(x1) or "
+    "1 / x1, as in NumPy: minus infinity to the power of 0.5 is NaN. An integer to a negative "
+    f"power gives the reciprocal, rounded towards 0. {_BOOL}",
 )
-real = _unary("real", "Real parts; real numbers themselves.")
+real = _unary("real", "Real parts; real numbers are returned unchanged.")
 reciprocal = _unary("reciprocal", "1 / x.")
 remainder = _binary(
-    "remainder", "What floor_divide leaves; has the sign of x2.", f"An integer's by 0 is 0. {_BOOL}"
+    "remainder",
+    "Remainders of floor_divide, with the sign of x2.",
+    f"The remainder of an integer divided by 0 is 0. {_BOOL}",
 )
-round = _unary("round", "The nearest whole numbers, halves to the even one.")
-sign = _unary("sign", "-1, 0 or 1; x / abs(x) of complex numbers.")
-signbit = _unary("signbit", "Whether the sign bit is set, of zeros and NaN too.")
-sin = _unary("sin", "Sines of radians.")
+round = _unary("round", "The nearest whole numbers; halves are rounded to even numbers.")
+sign = _unary("sign", "Signs: -1, 0 or 1; for complex numbers, x / abs(x).")
+signbit = _unary("signbit", "Whether the sign bit is set, also for zeros and NaN.")
+sin = _unary("sin", "Sines of angles in radians.")
 sinh = _unary("sinh", "Hyperbolic sines.")
 sqrt = _unary("sqrt", "Square roots.")
 square = _unary("square", "x * x.")
 subtract = _binary("subtract", "Differences.")
-tan = _unary("tan", "Tangents of radians.")
+tan = _unary("tan", "Tangents of angles in radians.")
 tanh = _unary("tanh", "Hyperbolic tangents.")
-trunc = _unary("trunc", "The nearest whole numbers towards 0.")
+trunc = _unary("trunc", "x rounded towards 0 to whole numbers.")
 
-cbrt = _unary("cbrt", "Cube roots.", "As NumPy's.", standard=False)
-erf = _unary("erf", "The error function.", "As SciPy's.", standard=False)
-erfc = _unary("erfc", "1 - erf(x), accurate where erf(x) is near 1.", "As SciPy's.", standard=False)
+cbrt = _unary("cbrt", "Cube roots.", _NUMPY, standard=False)
+erf = _unary("erf", "The error function.", _SCIPY, standard=False)
+erfc = _unary("erfc", "1 - erf(x), accurate where erf(x) is near 1.", _SCIPY, standard=False)
 erfinv = _unary(
-    "erfinv", "The number whose erf is x; NaN beyond -1 and 1.", "As SciPy's.", standard=False
+    "erfinv", "The inverse error function; NaN below -1 and above 1.", _SCIPY, standard=False
 )
-exp2 = _unary("exp2", "Powers of 2.", "As NumPy's.", standard=False)
+exp2 = _unary("exp2", "Powers of 2.", _NUMPY, standard=False)
 gcd = _binary(
-    "gcd", "Greatest common divisors of absolute values; 0 of zeros.", "As NumPy's.", standard=False
+    "gcd", "Greatest common divisors of absolute values; 0 for two zeros.", _NUMPY, standard=False
 )
-i0 = _unary("i0", "Modified Bessel functions of order 0.", "As NumPy's.", standard=False)
+i0 = _unary("i0", "The modified Bessel function of order 0.", _NUMPY, standard=False)
 lcm = _binary(
     "lcm",
-    "Least common multiples of absolute values; 0 where one is 0.",
-    "As NumPy's: what the type cannot hold wraps.",
+    "Least common multiples of absolute values; 0 if one of them is 0.",
+    "A result that the type cannot hold wraps, as in NumPy.",
     standard=False,
 )
 lgamma = _unary(
-    "lgamma", "Logarithms of the absolute value of the gamma function.", "As C's.", standard=False
+    "lgamma",
+    "Logarithms of the absolute value of the gamma function.",
+    "Special cases are those of C.",
+    standard=False,
 )
-rsqrt = _unary("rsqrt", "1 / sqrt(x).", "Infinity of 0, NaN below.", standard=False)
+rsqrt = _unary(
+    "rsqrt",
+    "1 / sqrt(x).",
+    "The result for 0 is infinity, for negative numbers NaN.",
+    standard=False,
+)
 sigmoid = _unary(
     "sigmoid",
-    "1 / (1 + exp(-x)), with no overflow in between.",
-    "1 at infinity, 0 at minus infinity.",
+    "1 / (1 + exp(-x)), without overflow of the exponential.",
+    "The result is 1 at infinity, and 0 at minus infinity.",
     standard=False,
 )
 

@@ -2,8 +2,8 @@
 
 Negative indices count from the end. An index out of range raises an IndexError if its value is
 known on the host (lists, NumPy arrays), and in checking mode (CYRT_CHECK=1), which waits for the
-values; otherwise it traps on the emulated device, and is clipped to the range on a GPU. If indices
-repeat, it is undefined which of the values is written.
+values. Otherwise it traps on the emulated device, and is clipped to the range on a GPU. If an index
+occurs more than once, it is undefined which of the values is written.
 """
 
 from cpython.long cimport PyLong_CheckExact
@@ -230,8 +230,8 @@ cdef int steps_of_value(Array source, int ndim, const long long* shape, long lon
 
 
 cdef bint set_where(Array x, object mask, object value) except -1:
-    """Compute x[mask] = value without reading the number of true elements; False if it is
-    needed."""
+    """Compute x[mask] = value without reading the number of true elements; return False if the
+    number is needed."""
     cdef Operand[4] operands
     cdef long long[MAX_NDIM] mask_steps
     cdef long long[MAX_NDIM] steps
@@ -311,9 +311,10 @@ def take(x, /, indices, axis=None):
     ----------
     x : Array
     indices : Array, or int or sequence of int
-        Integers of any shape. Negative ones count from the end. An int or a sequence out of range
-        raises an IndexError; an Array does so in checking mode (``CYRT_CHECK=1``). Otherwise its
-        indices are clipped to the range on a GPU, and a fault on the emulated device.
+        Integers of any shape. Negative ones count from the end. If an int or an element of a
+        sequence is out of range, the call raises an IndexError. If an element of an Array is out of
+        range, it is clipped to the range on a GPU, and causes a fault on the emulated device; in
+        checking mode (``CYRT_CHECK=1``) the call raises an IndexError.
     axis : int, optional
         The axis of the indices. Default: x is flattened in C order first.
 
@@ -354,7 +355,7 @@ def take(x, /, indices, axis=None):
 
 
 def take_along_axis(x, /, indices, axis=-1):
-    """Take elements of each row along an axis at the row's own indices.
+    """Take elements of each row along an axis, at different indices for each row.
 
     Parameters
     ----------
@@ -363,7 +364,7 @@ def take_along_axis(x, /, indices, axis=-1):
         Integers of as many dimensions as x; the dimensions other than the axis broadcast with x's.
         Indices out of range are treated as by :func:`take`.
     axis : int, optional
-        The axis of the indices; None for indices of one dimension into x flattened.
+        The axis of the indices. None stands for x flattened, and indices of one dimension.
 
     Returns
     -------

@@ -92,7 +92,7 @@ def _finfo(dtype: DType) -> FInfo:
     if dtype.name == "bfloat16":
         import ml_dtypes
 
-        limits: Any = ml_dtypes.finfo(dtype.numpy)  # type: ignore[no-untyped-call]  # it has no types
+        limits: Any = ml_dtypes.finfo(dtype.numpy)  # type: ignore[no-untyped-call]  # untyped
     else:
         limits = np.finfo(dtype.numpy)
     return FInfo(
@@ -140,8 +140,8 @@ class NamespaceInfo:
         return Device.current()
 
     def devices(self) -> list[Device]:
-        """Return all devices, in a list as versions of the standard before 2025.12 have it: SciPy
-        adds a list to it."""
+        """Return all devices, as a list, which versions of the standard before 2025.12 require:
+        SciPy adds a list to it."""
         return [Device(i) for i in range(Device.count())]
 
     def default_dtypes(self, *, device: Device | int | None = None) -> dict[str, DType]:

@@ -213,7 +213,7 @@ def roll(x, /, shift, axis=None):
     ----------
     x : Array
     shift : int or sequence of ints
-        The number of positions: one for all axes, or one per axis.
+        The number of positions: one for all axes, or one for each.
     axis : int or tuple of int, optional
         The axes to shift along. Default: the array is rolled as if it had one dimension.
 
@@ -351,8 +351,8 @@ def repeat(x, /, repeats, axis=None):
     ----------
     x : Array
     repeats : int, Array of int, or sequence of int
-        The repetitions: one for all elements, or one each along the axis. The host waits for those
-        of an Array, because the result's shape depends on them.
+        The numbers of repetitions: one for all elements, or one for each along the axis. The call
+        waits for the values of an Array, because the result's shape depends on them.
     axis : int, optional
         The axis to repeat along. Default: x is flattened first.
 
@@ -364,7 +364,7 @@ def repeat(x, /, repeats, axis=None):
     Raises
     ------
     ValueError
-        A number is negative, or there are not as many numbers as the axis has elements.
+        A number is negative, or the number of numbers differs from the size of the axis.
 
     Examples
     --------
@@ -393,7 +393,7 @@ def repeat(x, /, repeats, axis=None):
     memcpy(dims, array.dims, array.ndim_ * sizeof(long long))
     dims[along] = times(dims[along], often)
     result = new_array(device_of(array), array.code, array.ndim_, dims)
-    # Each element is treated as if it had an axis of its own.
+    # Each element is treated as if it had a separate axis.
     for d in range(array.ndim_ + 1):
         dims[d] = often if d == along + 1 else array.dims[d if d <= along else d - 1]
         steps[d] = 0 if d == along + 1 else array.steps[d if d <= along else d - 1]

@@ -50,8 +50,8 @@ cdef int joint_type(str name, object x1, object x2) except -1:
 
 
 cdef object truth_of(str name, Array counts, object out):
-    """Return a product of bool: whether a summand is true. The summands are counted in float32,
-    where a sum of ones is never 0."""
+    """Return a product of bool, whose elements are true if any of the products that are summed is
+    true. These are counted in float32, where a sum of ones is never 0."""
     cdef Array found = binary(NOT_EQUAL, counts, 0, None)
     return found if out is None else write_out(name, found, out)
 
@@ -61,8 +61,8 @@ cdef int refuse_shapes(str name, Array a, Array b, str why) except -1:
 
 
 cdef Array multiply_by_library(Array a, Array b, Array c, int code, double alpha, double beta):
-    """Return alpha * (a @ b) + beta * c, or None if the library does not provide it; c may be None,
-    and the result is of the type `code`, as c is."""
+    """Return alpha * (a @ b) + beta * c, or None if the library cannot compute it. c may be None;
+    the result has the type `code`, and so has c."""
     cdef Matrices p
     cdef Operand[4] operands
     cdef long long[2] dims
@@ -209,27 +209,29 @@ def matmul(x1, x2, /, out=None, *, dtype=None):
     Parameters
     ----------
     x1 : Array
-        An array of a numeric type and shape (..., M, K), or (K,): a row; the result then has no
-        dimension M.
+        An array of a numeric type and of shape (..., M, K). An array of shape (K,) is a row, and
+        the result has no dimension M.
     x2 : Array
-        An array of shape (..., K, N), or (K,): a column; the result then has no dimension N. The
-        leading dimensions broadcast.
+        An array of shape (..., K, N). An array of shape (K,) is a column, and the result has no
+        dimension N. The leading dimensions broadcast.
     out : Array, optional
-        The array that receives the result: of its shape, and of a type that it can be cast to
+        The array that receives the result: of its shape, and of a type to which it can be cast
         within its kind.
     dtype : dtype, optional
-        The type in which to multiply and add, to which the operands promote: int32 for int8.
+        The type in which to multiply and add; the operands must promote to it. For example, int32
+        for int8.
 
     Returns
     -------
     Array
-        An array of shape (..., M, N) and of the type of :func:`cyrt.result_type`. Integers wrap;
-        16-bit floats are summed in float32; of bool, an element says whether a product is true.
+        An array of shape (..., M, N) and of the type of :func:`cyrt.result_type`. Integers wrap,
+        and 16-bit floats are summed in float32. For bool, an element is true if any of the products
+        that are summed is true.
 
     Raises
     ------
     ValueError
-        The shapes do not multiply, or the arrays are on two devices; the message names them.
+        The shapes cannot be multiplied, or the arrays are on two devices; the message names them.
     TypeError
         The types do not promote, or an operand is a NumPy array.
 
@@ -254,22 +256,22 @@ def addmm(c, a, b, /, alpha=1.0, beta=1.0):
     c : Array
         An array that broadcasts to the shape of the product.
     a, b : Array
-        The factors, as :func:`matmul` takes them.
+        The factors, as for :func:`matmul`.
     alpha, beta : int or float
-        Without a beta (0), c's values do not matter.
+        If beta is 0, the values of c are not used.
 
     Returns
     -------
     Array
-        An array of the product's shape, and of the type that all operands promote to.
+        An array of the product's shape, and of the type to which all operands promote.
 
     Raises
     ------
     ValueError
-        The shapes do not multiply, c does not broadcast to the product's shape, or the arrays are
-        on two devices.
+        The shapes cannot be multiplied, c does not broadcast to the product's shape, or the arrays
+        are on two devices.
     TypeError
-        An operand is no Array, or the types do not promote.
+        An operand is not an Array, or the types do not promote.
     """
     cdef Array addend = check_array(view_operand(c), "addmm: c")
     cdef Array product = None
@@ -373,8 +375,8 @@ def vecdot(x1, x2, /, *, axis=-1):
 
 
 cdef bint merge(Array x, int first, int last, long long* size, long long* step) noexcept:
-    """Return whether dimensions first to last can be one of a single step, as in a dense or empty
-    array."""
+    """Return whether the dimensions from first to last can be one dimension with a single step, as
+    in a dense or empty array."""
     cdef int d
     size[0] = step[0] = 1
     for d in range(last - 1, first - 1, -1):
@@ -389,8 +391,8 @@ cdef bint merge(Array x, int first, int last, long long* size, long long* step) 
 
 
 cdef Array as_matrix(Array x, list order, int rows, long long* sizes, long long* steps):
-    """View x as a matrix with its axes in that order: the first ones are the rows, the rest the
-    columns."""
+    """View x as a matrix with its axes in that order: the first axes are the rows, the other axes
+    the columns."""
     cdef long long[MAX_NDIM] dims
     cdef long long[MAX_NDIM] own
     cdef int d
@@ -407,7 +409,8 @@ cdef Array as_matrix(Array x, list order, int rows, long long* sizes, long long*
 
 
 cdef Array contract(str name, Array a, Array b, list summed_a, list summed_b):
-    """Sum over axes of a, each with its axis of b; the others of a come before those of b."""
+    """Sum over axes of a, each together with an axis of b. The other axes of a come before those of
+    b."""
     cdef Factors factors
     cdef long long[MAX_NDIM] dims
     cdef long long[2] sizes_a
@@ -441,13 +444,13 @@ def tensordot(x1, x2, /, axes=2):
     x1, x2 : Array
         Arrays of numeric types.
     axes : int or tuple of two ints or sequences of int
-        An int n sums the last n axes of x1 with the first n of x2. A pair has axes of x1, and for
-        each the axis of x2 that it is summed with, which has the same size.
+        An int n: the last n axes of x1 are summed with the first n axes of x2. A pair: axes of x1,
+        and for each of them the axis of x2 with which it is summed, which has the same size.
 
     Returns
     -------
     Array
-        An array whose dimensions are the other ones of x1, then those of x2; of the type of
+        An array with the remaining dimensions of x1, then those of x2, and of the type of
         :func:`cyrt.result_type`.
 
     Raises
@@ -497,20 +500,21 @@ def tensordot(x1, x2, /, axes=2):
 
 
 def dot(x1, x2, /, out=None):
-    """Sum products over the last axis of x1 and the last but one of x2, as NumPy's dot.
+    """Sum products over the last axis of x1 and the last but one of x2, like NumPy's dot.
 
     Parameters
     ----------
     x1, x2 : Array
-        Arrays of numeric types. The only axis of a vector x2 is summed; a 0-d array multiplies.
+        Arrays of numeric types. For a vector x2, its only axis is summed. With a 0-dimensional
+        array the result is the product.
     out : Array, optional
-        The array that receives the result: of its shape, and of a type that it can be cast to
+        The array that receives the result: of its shape, and of a type to which it can be cast
         within its kind.
 
     Returns
     -------
     Array
-        An array whose dimensions are the other ones of x1, then those of x2.
+        An array with the remaining dimensions of x1, then those of x2.
 
     Raises
     ------
@@ -521,17 +525,17 @@ def dot(x1, x2, /, out=None):
 
 
 def inner(x1, x2, /):
-    """Sum products over the last axes of both arrays, as NumPy's inner.
+    """Sum products over the last axes of both arrays, like NumPy's inner.
 
     Parameters
     ----------
     x1, x2 : Array
-        Arrays of numeric types; a 0-d array multiplies.
+        Arrays of numeric types. With a 0-dimensional array the result is the product.
 
     Returns
     -------
     Array
-        An array whose dimensions are the other ones of x1, then those of x2.
+        An array with the remaining dimensions of x1, then those of x2.
 
     Raises
     ------
@@ -560,7 +564,7 @@ cdef object sum_axes(str name, object x1, object x2, int axis):
 
 
 def outer(x1, x2, /):
-    """Multiply every element of x1 by every one of x2.
+    """Multiply every element of x1 by every element of x2.
 
     Parameters
     ----------

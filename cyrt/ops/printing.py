@@ -52,7 +52,7 @@ def _table(x: Array) -> str:
         return "<pre>...</pre>"
     edge = _option("edgeitems") if x.size > _option("threshold") else max(x.shape)
     rows, columns = (_shown(size, edge) for size in x.shape)
-    # Those behind what is left out are the last ones of the values, too.
+    # Rows or columns after the gap are also the last ones of the values.
     down, along = (
         [i - len(shown) if i > edge else i for i in range(len(shown))] for shown in (rows, columns)
     )
@@ -68,7 +68,7 @@ def _table(x: Array) -> str:
 
 
 def _shown(size: int, edge: int) -> list[int | None]:
-    """The numbers of rows or columns that are shown; None for those left out."""
+    """The numbers of rows or columns that are shown; None stands for the gap."""
     if size <= 2 * edge + 1:
         return list(range(size))
     return [*range(edge), None, *range(size - edge, size)]
@@ -143,7 +143,7 @@ def _text(x: Array, separator: str, prefix: str, suffix: str) -> str:
 
 
 def _host_values(x: Array) -> np.ndarray:
-    """Copy the values to the host; of a large array one more along each axis than is shown."""
+    """Copy the values to the host; for a large array, one more along each axis than is shown."""
     if x.size > _option("threshold"):
         x = _corners(x, _option("edgeitems"), 0)
     host = x.numpy()

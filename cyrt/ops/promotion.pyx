@@ -1,4 +1,4 @@
-"""Type promotion: which element type an operation computes in, and numbers in that type."""
+"""Type promotion: the element type in which an operation computes, and numbers in that type."""
 
 from cpython.bool cimport PyBool_Check
 from cpython.complex cimport PyComplex_AsCComplex, PyComplex_Check
@@ -182,7 +182,7 @@ cdef double real(object value) except? -1:
 
 
 def result_type(*arrays_and_dtypes):
-    """Return the element type that an operation on all arguments computes in.
+    """Return the element type in which an operation on all arguments computes.
 
     Parameters
     ----------
@@ -192,8 +192,9 @@ def result_type(*arrays_and_dtypes):
     Returns
     -------
     DType
-        The type by the standard's promotion table (data-apis.org/array-api, Type Promotion Rules).
-        In addition, an integer with a float gives that float, and bool gives the other type.
+        The type from the standard's promotion table (data-apis.org/array-api, Type Promotion
+        Rules). In addition, an integer type with a float type gives the float type, and bool with
+        another type gives that type.
 
     Raises
     ------
@@ -220,7 +221,7 @@ def result_type(*arrays_and_dtypes):
 
 
 def can_cast(from_, to, /):
-    """Return whether every value of a type is a value of the other.
+    """Return whether every value of a type is also a value of another type.
 
     Parameters
     ----------

@@ -166,7 +166,7 @@ cdef Array reduce_axes(int op, Array x, object axis, object keepdims):
 
 
 cdef int type_of(str name, object dtype) except -1:
-    """Return the code of an argument `dtype`; what is an int is an axis in its place."""
+    """Return the code of an argument `dtype`; an int is a misplaced axis, and an error."""
     if PyLong_CheckExact(dtype):
         raise TypeError(f"{name}: dtype: expected an element type, got {dtype}; several axes are a "
                         "tuple, such as axis=(0, 1)")
@@ -196,8 +196,8 @@ cdef Array accumulate(int op, Array array, object axis, object dtype, object kee
     code = type_of(catalogue.OPS[op], dtype)
     if kinds[code] == c"b":
         raise TypeError(f"{catalogue.OPS[op]}: dtype: expected a numeric type, got bool")
-    # The sum of integers of the widest type, cut to fewer bits, is the sum in any other type: both
-    # are modulo a power of two.
+    # A sum of integers of the widest type that is truncated to fewer bits equals the sum in the
+    # narrower type, because both are modulo a power of two.
     if kinds[code] not in b"iu" or kinds[array.code] not in b"biu":
         array = cast(array, code)
     return cast(reduce_array(op, array, axes, keepdims, &finish), code)
@@ -241,7 +241,8 @@ cdef Array reduce_index(int op, object x, object axis, object keepdims):
 
 
 cpdef double correction_of(object ddof, object correction) except? -1:
-    """The number subtracted from the number of elements; `ddof` may be 0 next to a correction."""
+    """The number that is subtracted from the number of elements; with a correction, `ddof` must be
+    0."""
     if correction is None:
         correction = 0 if ddof is None else ddof
     elif ddof is not None and ddof != 0:
@@ -309,13 +310,13 @@ def sum(x, /, axis=None, dtype=None, out=None, keepdims=False, initial=None, whe
         Type of the result, to which elements are cast first. Default: int64 for bool and signed
         integers, uint64 for unsigned ones, otherwise x's type.
     out : Array, optional
-        The array that receives the result, which is cast to its type within its kind.
+        The array that receives the result, cast to the array's type within its kind.
     keepdims : bool
         Whether the result keeps the reduced axes, with size 1.
     initial : number, optional
         A number that is added to the sum. Default: 0.
     where : Array, bool or sequence of bool, optional
-        bool, broadcast to x's shape: which elements count. Default: all.
+        Type bool, broadcast to x's shape: the elements that count. Default: all.
 
     Returns
     -------
@@ -376,13 +377,13 @@ def max(x, /, axis=None, out=None, keepdims=False, initial=None, where=None):
     axis : int or tuple of int, optional
         Default: all axes; ``()`` reduces none.
     out : Array, optional
-        The array that receives the result, which is cast to its type within its kind.
+        The array that receives the result, cast to the array's type within its kind.
     keepdims : bool
         Whether the result keeps the reduced axes, with size 1.
     initial : number, optional
         The smallest possible result, also if there are no elements.
     where : Array, bool or sequence of bool, optional
-        bool, broadcast to x's shape: which elements count; needs `initial`. Default: all.
+        Type bool, broadcast to x's shape: the elements that count; needs `initial`. Default: all.
 
     Raises
     ------
@@ -419,17 +420,17 @@ def mean(x, /, axis=None, dtype=None, out=None, keepdims=False, *, where=None):
     Parameters
     ----------
     x : Array
-        An array; integers are computed as float32.
+        An array; integers are converted to float32.
     axis : int or tuple of int, optional
         Default: all axes; ``()`` reduces none.
     dtype : DType, optional
         A floating-point type, to which elements are cast first. Default: x's type.
     out : Array, optional
-        The array that receives the result, which is cast to its type within its kind.
+        The array that receives the result, cast to the array's type within its kind.
     keepdims : bool
         Whether the result keeps the reduced axes, with size 1.
     where : Array, bool or sequence of bool, optional
-        bool, broadcast to x's shape: which elements count; NaN if none does. Default: all.
+        Type bool, broadcast to x's shape: the elements that count; NaN if none does. Default: all.
 
     Examples
     --------
@@ -457,28 +458,28 @@ def var(x, /, axis=None, dtype=None, out=None, ddof=None, keepdims=False, *, cor
     Parameters
     ----------
     x : Array
-        A real array; integers are computed as float32.
+        A real array; integers are converted to float32.
     axis : int or tuple of int, optional
         Default: all axes; ``()`` reduces none.
     dtype : DType, optional
         A floating-point type, to which elements are cast first. Default: x's type.
     out : Array, optional
-        The array that receives the result, which is cast to its type within its kind.
+        The array that receives the result, cast to the array's type within its kind.
     ddof : int or float, optional
-        NumPy's name of the correction; 0 or absent if `correction` is present.
+        NumPy's name of the correction; if `correction` is given, it must be 0 or absent.
     keepdims : bool
         Whether the result keeps the reduced axes, with size 1.
     correction : int or float, optional
         The sum is divided by the number of elements minus this: 1 for a sample's estimate. If the
         difference is negative, the divisor is 0. Default: 0.
     where : Array, bool or sequence of bool, optional
-        bool, broadcast to x's shape: which elements count; NaN if none does. Default: all.
+        Type bool, broadcast to x's shape: the elements that count; NaN if none does. Default: all.
 
     Returns
     -------
     Array
-        An array that is accurate also if the mean is large compared with the distances; NaN if
-        there are no elements.
+        An array; NaN if there are no elements. The result is accurate even if the mean is much
+        larger than the distances from it.
 
     Examples
     --------
@@ -508,7 +509,7 @@ def std(x, /, axis=None, dtype=None, out=None, ddof=None, keepdims=False, *, cor
 
 
 def any(x, /, axis=None, out=None, keepdims=False, *, where=None):
-    """Test whether an element over axes is not zero; NaN is not. False if there are no elements.
+    """Test whether any element over axes is not zero (NaN is not); False if there are no elements.
 
     Parameters
     ----------
@@ -516,11 +517,11 @@ def any(x, /, axis=None, out=None, keepdims=False, *, where=None):
     axis : int or tuple of int, optional
         Default: all axes; ``()`` reduces none.
     out : Array, optional
-        The array that receives the result, which is cast to its type within its kind.
+        The array that receives the result, cast to the array's type within its kind.
     keepdims : bool
         Whether the result keeps the reduced axes, with size 1.
     where : Array, bool or sequence of bool, optional
-        bool, broadcast to x's shape: which elements count. Default: all.
+        Type bool, broadcast to x's shape: the elements that count. Default: all.
 
     Returns
     -------
@@ -540,7 +541,7 @@ def any(x, /, axis=None, out=None, keepdims=False, *, where=None):
 
 
 def all(x, /, axis=None, out=None, keepdims=False, *, where=None):
-    """Test whether no element over axes is zero. True if there are no elements. See
+    """Test whether all elements over axes are not zero; True if there are no elements. See
     :func:`cyrt.any`.
 
     Examples
@@ -557,8 +558,8 @@ def all(x, /, axis=None, out=None, keepdims=False, *, where=None):
 
 
 def argmax(x, /, axis=None, out=None, *, keepdims=False):
-    """Find the index of the largest element along an axis: the first of equal ones, or the first
-    NaN.
+    """Find the index of the largest element along an axis: the first one of equal elements, or the
+    first NaN.
 
     Parameters
     ----------
@@ -567,7 +568,7 @@ def argmax(x, /, axis=None, out=None, *, keepdims=False):
     axis : int, optional
         The axis to search along. Default: the flattened array.
     out : Array, optional
-        The array that receives the result, which is cast to its type within its kind.
+        The array that receives the result, cast to the array's type within its kind.
     keepdims : bool
         Whether the result keeps the reduced axes, with size 1.
 
@@ -620,13 +621,13 @@ def logsumexp(x, /, axis=None, *, keepdims=False, out=None):
     Parameters
     ----------
     x : Array
-        A real array; integers are computed as float32.
+        A real array; integers are converted to float32.
     axis : int or tuple of int, optional
         Default: all axes; ``()`` reduces none.
     keepdims : bool
         Whether the result keeps the reduced axes, with size 1.
     out : Array, optional
-        The array that receives the result, which is cast to its type within its kind.
+        The array that receives the result, cast to the array's type within its kind.
 
     Returns
     -------

@@ -22,7 +22,7 @@ def round(x: Array | complex, /, decimals: int = 0, out: Array | None = None) ->
     decimals : int
         The number of digits kept after the point; a negative one rounds to a power of ten.
     out : Array, optional
-        The array that receives the result, which is cast to its type within its kind; may be x.
+        The array that receives the result, cast to the array's type within its kind; may be x.
 
     Returns
     -------

@@ -29,7 +29,7 @@ cdef enum:
 
 
 cdef Array scan_along(int op, Array x, int axis, object dtype, bint initial):
-    """Scan after a cast to `dtype`, as the standard demands, but never to a narrower integer."""
+    """Scan after a cast to `dtype`, as the standard requires, but never to a narrower integer."""
     cdef Operand[2] operands
     cdef long long[MAX_NDIM] dims
     cdef Array result
@@ -72,7 +72,8 @@ cdef Array cumulative(int op, str name, object x, object axis, object dtype, obj
 def cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False):
     """Compute the sums of the elements up to each one along an axis.
 
-    16-bit floats are added in float32. The result does not depend on timing.
+    16-bit floats are added in float32. The result does not depend on the order in which threads
+    run.
 
     Parameters
     ----------
@@ -182,13 +183,13 @@ def diff(x, /, n=1, axis=-1, prepend=None, append=None):
     Parameters
     ----------
     x : Array
-        An array; for bool a difference is whether two neighbours are not equal.
+        An array; for bool, a difference says whether two neighbours are not equal.
     n : int
         The number of times that differences are computed.
     axis : int
     prepend, append : Array or number, optional
-        Arrays that are joined to x first: of x's shape except along the axis; cast to x's type.
-        Ignored if n is 0.
+        Arrays that are joined to x first. They have x's shape except along the axis, and are cast
+        to x's type. They are ignored if n is 0.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Values combined in place with the elements at indices, or of keys."""
+"""Values that are combined in place with the elements at indices or keys."""
 
 from libc.string cimport memset
 
@@ -55,8 +55,8 @@ cdef Array first_column(Array x, object key):
 
 
 def combine_at(str name not None, Array x not None, key, Array values not None):
-    """Combine the elements of ``x[key]`` in place with values, which are broadcast; an element that
-    occurs several times is combined each time, in the order of the key.
+    """Combine the elements of ``x[key]`` in place with values, which are broadcast. An element that
+    occurs several times is combined with each of its values, in the order of the key.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def combine_at(str name not None, Array x not None, key, Array values not None):
     Returns
     -------
     bool
-        False, and nothing is done, if the key has no arrays: then no element occurs twice.
+        False if the key has no arrays, so that no element occurs twice; nothing is done then.
     """
     cdef Array keys, column
     cdef tuple shape
@@ -95,7 +95,7 @@ def combine_at(str name not None, Array x not None, key, Array values not None):
 
 def combine_by_key(str name not None, Array x not None, Array keys not None,
                    Array values not None):
-    """Combine the elements of x, which is contiguous, in place with values of their positions.
+    """Combine the elements of x, which is contiguous, in place with values at positions.
 
     Parameters
     ----------
@@ -103,9 +103,9 @@ def combine_by_key(str name not None, Array x not None, Array keys not None,
         See :func:`combine_at`.
     x : Array
     keys : Array
-        Positions in x, in C order, uint32 or uint64: none is beyond x.
+        Positions in x, in C order, uint32 or uint64; all must be within x.
     values : Array
-        As many, of x's type.
+        A value of x's type for each position.
     """
     combine(operation(name, x), x, flat(keys), flat(values))
 

@@ -44,13 +44,13 @@ def searchsorted(x1, /, v, side="left", sorter=None):
     x1 : Array
         An array of one dimension and a real type, ascending, NaN last, as :func:`sort` returns it.
     v : Array, number or sequence of numbers
-        Values of any shape; both are cast to their common type. An int beyond x1's integer type is
-        before or after all elements.
+        Values of any shape; both arrays are cast to their common type. The position of an int that
+        is out of range of x1's integer type is before or after all elements.
     side : {"left", "right"}
         Whether a value comes before the elements that equal it, or after them.
     sorter : Array, optional
-        Integers that sort x1, as from :func:`argsort`. An index out of range is clipped to the
-        range.
+        Indices that sort x1, such as those of :func:`argsort`. An index that is out of range is
+        clipped to the range.
 
     Returns
     -------
@@ -96,8 +96,8 @@ def searchsorted(x1, /, v, side="left", sorter=None):
 
 
 def contains(x1, x2, invert):
-    """Test which of x2's elements equal one of x1's, which are sorted; with `invert`, which equal
-    none."""
+    """Test which of x2's elements equal an element of x1, which is sorted; with `invert`, which
+    equal no element."""
     cdef Operand[4] operands
     cdef Array keys = x1, values = as_contiguous(x2)
     cdef Array result = new_array(device_of(values), BOOL, values.ndim_, values.dims)
@@ -111,7 +111,7 @@ def contains(x1, x2, invert):
 
 
 def nonzero(x, /):
-    """Find the indices of the elements that are not zero; waits for their number.
+    """Find the indices of the elements that are not zero; the call waits for their number.
 
     Parameters
     ----------

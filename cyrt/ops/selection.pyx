@@ -259,8 +259,8 @@ cdef Selection along(Array x, object indices, int axis):
 
 
 cdef object only_mask(list parts):
-    """Return the mask of a key that is one mask, followed by whole dimensions at most; otherwise
-    None."""
+    """Return the mask of a key that consists of one mask, and perhaps whole dimensions after it;
+    otherwise None."""
     if not is_mask(parts[0]):
         return None
     for part in parts[1:]:

@@ -42,7 +42,7 @@ cdef Array sorted_of(Array x):
 
 
 cdef Array mark_first(Array ordered):
-    """Mark the elements that differ from the one before; a NaN differs from everything."""
+    """Mark the elements that differ from the element before; a NaN differs from everything."""
     flags = ones(ordered.count, dtype="bool", device=device_of(ordered))
     if ordered.count > 1:
         flags[1:] = ordered[1:] != ordered[:ordered.count - 1]
@@ -78,7 +78,7 @@ def unique_all(x, /):
     values : Array
         A one-dimensional array of x's type.
     indices : Array
-        int64: the index of the first of each in x, flattened.
+        int64: the index of the first occurrence of each in the flattened x.
     inverse_indices : Array
         int64, of x's shape.
     counts : Array
@@ -156,9 +156,9 @@ def isin(x1, /, test_elements, assume_unique=False, *, invert=False):
     x1, test_elements : Array, number or sequence of these
         At least one is an Array; both are cast to their common type.
     assume_unique : bool
-        Whether the elements of each are unique. It has no influence.
+        Whether the elements of each array are unique. It has no effect.
     invert : bool
-        Whether to mark the elements that equal none instead.
+        Whether to mark the elements that do not equal any, instead.
 
     Returns
     -------

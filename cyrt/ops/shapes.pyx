@@ -213,7 +213,7 @@ def reshape(x, /, shape, order="C", *, copy=None):
         "F" if x's elements are contiguous in that order only, otherwise "C".
     copy : bool, optional
         True always copies. False raises a ValueError if a copy is needed. Default: a view if
-        strides allow, otherwise a copy.
+        the strides allow it, otherwise a copy.
 
     Returns
     -------
@@ -223,7 +223,7 @@ def reshape(x, /, shape, order="C", *, copy=None):
     Raises
     ------
     ValueError
-        The number of elements differs, or ``copy=False`` and strides allow no view.
+        The number of elements differs, or ``copy=False`` and the strides do not allow a view.
 
     Examples
     --------
@@ -319,13 +319,13 @@ def transpose(a, axes=None):
 
 
 def moveaxis(x, /, source, destination):
-    """Return a view with some axes moved to other positions; the rest keep their order.
+    """Return a view with some axes moved to other positions; the other axes keep their order.
 
     Parameters
     ----------
     x : Array
     source, destination : int or tuple of int
-        The axes and their positions in the result, of equal number.
+        The axes, and as many positions in the result.
     """
     cdef int[MAX_NDIM] sources
     cdef int[MAX_NDIM] places
@@ -367,7 +367,7 @@ def swapaxes(x, /, axis1, axis2):
     Raises
     ------
     numpy.exceptions.AxisError
-        x has no such axis; an IndexError and a ValueError.
+        x has no such axis. The error is also an IndexError and a ValueError.
     """
     cdef int[MAX_NDIM] order
     cdef Array array = array_of("swapaxes", x)
@@ -422,7 +422,7 @@ def expand_dims(x, /, axis):
     Raises
     ------
     numpy.exceptions.AxisError
-        The result has no such axis; an IndexError and a ValueError.
+        The result has no such axis. The error is also an IndexError and a ValueError.
 
     Examples
     --------
@@ -499,19 +499,19 @@ def squeeze(x, /, axis=None):
 
 
 def atleast_1d(*arrays):
-    """Return views of at least one dimension: one for one array, otherwise a tuple."""
+    """Return views of at least one dimension: a view for one array, otherwise a tuple."""
     return each_of("atleast_1d", arrays, {0: (0,)})
 
 
 def atleast_2d(*arrays):
-    """Return views of at least two dimensions, new ones first: one for one array, otherwise a
+    """Return views of at least two dimensions, new ones first: a view for one array, otherwise a
     tuple."""
     return each_of("atleast_2d", arrays, {0: (0, 1), 1: (0,)})
 
 
 def atleast_3d(*arrays):
     """Return views of at least three dimensions: ``(n,)`` becomes ``(1, n, 1)`` and ``(m, n)``
-    becomes ``(m, n, 1)``; one for one array, otherwise a tuple."""
+    becomes ``(m, n, 1)``. The result is a view for one array, otherwise a tuple."""
     return each_of("atleast_3d", arrays, {0: (0, 1, 2), 1: (0, 2), 2: (2,)})
 
 
@@ -561,8 +561,8 @@ def split(x, /, indices_or_sections, axis=0):
     ----------
     x : Array
     indices_or_sections : int, or sequence or Array of ints
-        The number of equal parts, or the indices at which new parts begin; the host waits for an
-        Array.
+        The number of equal parts, or the indices at which new parts begin. The call waits for the
+        values of an Array.
     axis : int
 
     Raises

@@ -1,5 +1,5 @@
-"""The signatures of elementwise functions, for type checkers: all are of the class ``Elementwise``,
-whose operands have no names."""
+"""The signatures of elementwise functions, for type checkers: the class ``Elementwise`` of all of
+them has no names of operands."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ cdef tuple selected_along(Array x, int axis, int k):
 
 cdef tuple check_arguments(object x, object axis, object kind, object descending, object stable,
                            str name):
-    """Check the arguments; return the array, flattened if there is no axis, and the axis."""
+    """Check the arguments; return the array, flattened without an axis, and the axis."""
     if kind is not None and kind not in KINDS:
         raise ValueError(f"{name}: kind: expected one of {', '.join(KINDS)}, got {kind!r}")
     check_flags(name, descending=descending, stable=stable is None or stable)
@@ -143,7 +143,8 @@ def argsort(x, /, axis=-1, kind=None, *, descending=False, stable=True):
 def top_k(x, k, /, axis=-1):
     """Find the k greatest elements along an axis, in descending order.
 
-    Of equal elements the one with the lower index comes first. NaN is greater than every number.
+    If elements are equal, the one with the lower index comes first. NaN is greater than every
+    number.
 
     Parameters
     ----------
@@ -157,13 +158,13 @@ def top_k(x, k, /, axis=-1):
     Returns
     -------
     tuple of Array
-        The elements, of x's type, and their indices along the axis, int64. Both have x's shape, but
-        for k elements along the axis.
+        The elements, of x's type, and their indices along the axis, int64. Both have x's shape,
+        with k elements along the axis.
 
     Raises
     ------
     TypeError
-        x is complex, or k is no int.
+        x is complex, or k is not an int.
     ValueError
         The axis has fewer than k elements, or k is negative.
     numpy.exceptions.AxisError
@@ -171,7 +172,7 @@ def top_k(x, k, /, axis=-1):
 
     Notes
     -----
-    Up to 128 elements are selected in one pass over the axis; for more it is sorted.
+    Up to 128 elements are selected in one pass over the axis; for more elements the axis is sorted.
 
     Examples
     --------

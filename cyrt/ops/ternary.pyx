@@ -1,4 +1,4 @@
-"""Operations of three operands: selection by a condition, bounds, and those of the catalogue."""
+"""Operations of three operands: selection by a condition, bounds, operations of the catalogue."""
 
 from cpython.bool cimport PyBool_Check
 from cpython.long cimport PyLong_Check
@@ -40,7 +40,7 @@ def where(condition, x1=None, x2=None, /):
     Returns
     -------
     Array
-        An array of the broadcast shape, and of the type that x1 and x2 promote to.
+        An array of the broadcast shape, and of the type to which x1 and x2 promote.
 
     Examples
     --------
@@ -78,8 +78,8 @@ cdef object convert_choice(str name, object x, object other, Array like):
 
 
 cdef int is_beyond(int code, object value) except -2:
-    """Return -1 for an int below all of an integer type, 1 for one above; 0 for all other
-    values."""
+    """Return -1 for an int below the range of an integer type, 1 for an int above it; 0 for all
+    other values."""
     if (kinds[code] != c"i" and kinds[code] != c"u") or not is_number(value):
         return 0
     value = python_number(value)
@@ -123,17 +123,18 @@ cdef object clip_number(object x, object min, object max, object out):
 
 
 def clip(x, /, min=None, max=None, out=None, *, a_min=None, a_max=None):
-    """Limit elements to the range between two bounds; the upper one wins if they cross.
+    """Limit elements to the range between two bounds. If min is greater than max, the result is
+    max.
 
     Parameters
     ----------
     x : Array or number
-        An array of bool or a real type. The result for numbers alone is a NumPy number.
+        An array of bool or a real type. If no operand is an array, the result is a NumPy number.
     min, max : Array, number or sequence of numbers, optional
-        The bounds; an int below or above all of x's integer type is no bound, and an Array's
-        integers beyond that type are clipped to its range. Default: no bound.
+        The bounds. If x has an integer type, an int below or above the range of that type has no
+        effect, and elements of an integer Array are clipped to the range. Default: no bound.
     out : Array, optional
-        The array that receives the result, which is cast to its type within its kind; may be x.
+        The array that receives the result, cast to the array's type within its kind; may be x.
     a_min, a_max : as min and max
         NumPy's older names of the bounds.
 
@@ -141,7 +142,7 @@ def clip(x, /, min=None, max=None, out=None, *, a_min=None, a_max=None):
     -------
     Array
         An array of the broadcast shape and of x's type; for integers with a real bound, and for
-        bool, of the type that all promote to.
+        bool, of the type to which all promote.
 
     Examples
     --------
@@ -208,8 +209,8 @@ def clip(x, /, min=None, max=None, out=None, *, a_min=None, a_max=None):
 
 
 def ternary(str name not None, x1, x2, x3, Array out=None):
-    """Apply an operation of the catalogue to three operands, which broadcast and promote as those
-    of two do; bool and integers are computed in float32.
+    """Apply an operation of the catalogue to three operands, which broadcast and promote like two
+    operands; bool and integers are converted to float32.
 
     Parameters
     ----------

@@ -98,13 +98,13 @@ def view_as(x, dtype, /):
     ----------
     x : Array
     dtype : DType
-        The new element type. If its size differs, the last dimension becomes longer or shorter: it
-        must be contiguous, and a multiple of the new elements' size.
+        The new element type. If its size differs, the last dimension becomes longer or shorter; it
+        must be contiguous, and its bytes a multiple of the new size.
 
     Raises
     ------
     ValueError
-        There is no such view.
+        Such a view is not possible.
     """
     cdef long long[MAX_NDIM] dims
     cdef long long[MAX_NDIM] steps
@@ -160,6 +160,6 @@ def outline(x, /):
 
 
 def origin(x, /):
-    """Return the address of the first element for comparison, without exporting it as `Array.ptr`
-    does."""
+    """Return the address of the first element for comparison, without the effects of
+    `Array.ptr`."""
     return array_of("origin", x).address

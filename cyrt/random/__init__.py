@@ -1,8 +1,8 @@
-"""Random numbers that are a function of a key and their index, the same on every device.
+"""Random numbers that depend only on a key and their index, and are the same on every device.
 
-Philox4x32-10 (Salmon et al., SC 2011), a counter-based generator: number i of a call depends on the
-key, the distribution and i alone, not on the device, the grid, or what else runs. A call without a
-key takes the next key of the process's own sequence, which :func:`seed` restarts.
+The generator is counter-based: Philox4x32-10 (Salmon et al., SC 2011). Number i of a call depends
+on the key, the distribution and i, and not on the device, the grid, or what else runs. A call
+without a key uses the next key of a sequence that the process keeps; :func:`seed` restarts it.
 
     key, other = cyrt.random.split(cyrt.random.key(7))
     x = cyrt.random.normal(shape=(3, 4), key=key)

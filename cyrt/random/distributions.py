@@ -1,4 +1,4 @@
-"""Random numbers of several distributions; each is a function of the key and its index."""
+"""Random numbers of several distributions; each depends only on the key and its index."""
 
 from __future__ import annotations
 
@@ -116,11 +116,11 @@ def uniform(
     dtype : DType, optional
         A real floating-point type, by default float32.
     device : Device, optional
-        By default that of a bound that is an array, otherwise the current device.
+        Default: the device of a bound that is an array, otherwise the current device.
     key : Key, optional
-        The numbers are a function of it; by default the process's next key.
+        The numbers depend only on it. Default: the process's next key.
     size : int or tuple of int, optional
-        NumPy's name of the shape.
+        NumPy's name of the argument `shape`.
 
     Returns
     -------
@@ -244,8 +244,8 @@ def truncated_normal(
     Raises
     ------
     ValueError
-        lower is not less than upper, or both are so far out (38 and more) that the probability
-        between them underflows float64.
+        lower is not less than upper, or both are so far from 0 (38 and more) that the probability
+        between them is 0 in float64.
 
     Examples
     --------
@@ -260,7 +260,7 @@ def truncated_normal(
     high = _number(upper, name, "upper", finite=False)
     if not low < high:
         raise ValueError(f"{name}: expected lower < upper, got {low} and {high}")
-    # The distribution function is accurate on the side on which it is small.
+    # The distribution function is accurate on the side where it is small.
     sign = -1.0 if low + high > 0 else 1.0
     ends = sorted((sign * low, sign * high))
     below, up_to = (0.5 * math.erfc(-x / math.sqrt(2)) for x in ends)
@@ -273,7 +273,7 @@ def truncated_normal(
 def bernoulli(
     p: Real = 0.5, shape: Shape = (), *, device: _Device = None, key: Key | None = None
 ) -> Array:
-    """Bools that are true with a probability.
+    """Random bools that are true with a given probability.
 
     Parameters
     ----------
@@ -334,7 +334,7 @@ def randint(
     Parameters
     ----------
     low, high : int
-        Bounds; without `high` they are 0 and `low`.
+        The bounds. If `high` is absent, they are 0 and `low`.
     shape, device, key, size
         See :func:`uniform`.
     dtype : DType, optional

@@ -1,4 +1,4 @@
-"""Keys, of which random numbers are a function."""
+"""Keys, on which random numbers depend."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SPLIT, _CALL = 2, 3
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key, of which random numbers are a function; made by `key` and `split`.
+    """A key, on which random numbers depend; `key` and `split` make keys.
 
     It is immutable and on the host. Equal keys give equal numbers on every device.
 
@@ -58,13 +58,14 @@ def _derive(parent: int, number: int, purpose: int) -> int:
 
 
 class Calls:
-    """Calls that take their keys from a sequence; one that raises, or is only explained, leaves its
-    key to the next call.
+    """Calls that use the keys of a sequence, one after the other.
+
+    If a call raises an error, or is only explained, the next call uses its key.
 
     Parameters
     ----------
     parent : Key
-        The sequence is a function of it.
+        The sequence depends only on it.
     """
 
     def __init__(self, parent: Key) -> None:
@@ -93,7 +94,7 @@ _default = Calls(Key(int.from_bytes(os.urandom(8), "little")))
 
 
 def keyed(function: _Function) -> _Function:
-    """Call a function of random numbers with the process's next key where the caller gives none."""
+    """Call a function of random numbers with the process's next key if the caller gives no key."""
 
     @wraps(function)
     def call(*args: Any, key: Key | None = None, **options: Any) -> Any:
@@ -110,12 +111,12 @@ def key(seed: SupportsIndex) -> Key:
     Parameters
     ----------
     seed : int
-        64 bits, signed or unsigned.
+        An int of 64 bits, signed or unsigned.
 
     Raises
     ------
     TypeError, ValueError
-        It is not an int, or has more bits.
+        The seed is not an int, or has more bits.
 
     Examples
     --------
@@ -127,7 +128,7 @@ def key(seed: SupportsIndex) -> Key:
 
 
 def split(key: Key, n: SupportsIndex = 2) -> tuple[Key, ...]:
-    """Derive keys whose numbers are independent of each other's and of the key's.
+    """Derive keys; their numbers are independent of each other and of those of the given key.
 
     Parameters
     ----------
@@ -138,7 +139,7 @@ def split(key: Key, n: SupportsIndex = 2) -> tuple[Key, ...]:
     Returns
     -------
     tuple of Key
-        Fewer keys are a prefix of more keys.
+        The first keys do not depend on n.
 
     Examples
     --------
@@ -157,8 +158,8 @@ def split(key: Key, n: SupportsIndex = 2) -> tuple[Key, ...]:
 def seed(seed: SupportsIndex) -> None:
     """Restart the sequence of keys for calls without a key.
 
-    All threads share the sequence: the key that a thread gets depends on their timing. Until this
-    function is called the sequence is different in each process.
+    All threads share the sequence, so the key that a thread gets depends on their timing. Until
+    this function is called, the sequence is different in each process.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ def permutation(
     device: Device | SupportsIndex | str | None = None,
     key: Key | None = None,
 ) -> Array:
-    """A random permutation; all are equally likely.
+    """A random permutation; all permutations are equally likely.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def permutation(
     device : Device, optional
         The integers' device, by default the current one.
     key : Key, optional
-        The permutation is a function of it; by default the process's next key.
+        The permutation depends only on it. Default: the process's next key.
 
     Returns
     -------
@@ -86,15 +86,15 @@ def categorical(
     Parameters
     ----------
     logits : Array
-        An array of a real type. A constant added to a whole distribution has no effect; a category
-        with minus infinity is never chosen.
+        An array of a real type. Adding a constant to all logits of a distribution has no effect. A
+        category whose logit is minus infinity is never chosen.
     axis : int
         The axis of a distribution's categories.
     shape : int or tuple of int, optional
         The result's shape, to which the logits' shape without the axis is broadcast; by default
         that shape.
     key : Key, optional
-        The choices are a function of it; by default the process's next key.
+        The choices depend only on it. Default: the process's next key.
 
     Returns
     -------
