@@ -1,8 +1,9 @@
 """Operations of neural networks, and their gradients.
 
-``name_vjp`` returns the gradients of what ``name`` takes. It takes ``g``, the gradient of the
-result, and then the arguments of ``name`` in their order; ``softmax_vjp`` and ``log_softmax_vjp``
-take the result in the input's place, and ``rope_vjp`` needs no input.
+``name_vjp`` returns the gradients with respect to the arrays that ``name`` takes. Its first
+argument is ``g``, the gradient of the result; then follow the arguments of ``name`` in their order.
+``softmax_vjp`` and ``log_softmax_vjp`` take the result instead of the input, and ``rope_vjp`` needs
+no input.
 """
 
 from cyrt.nn.activations import *

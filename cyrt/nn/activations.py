@@ -19,13 +19,14 @@ _TEXT = """{summary}
 Parameters
 ----------
 {operands} : Array
-    Arrays of a real floating-point type; bool and integers are computed in float32. They broadcast.
-    The result for numbers alone is a NumPy number.
+    A real floating-point type; bool and integers are converted to float32. Operands broadcast. If
+    none is an array, the result is a NumPy number.
 out : Array, optional
-    The array that receives the result, which is cast to its type within its kind; may be an
+    The array that receives the result, cast to the array's type within its kind; it may be an
     operand.
 where : Array or bool, optional
-    bool: which elements of `out` receive the result. The others keep their values. Default: all.
+    Type bool: the elements of `out` that receive the result; others keep their values. Default:
+    all.
 dtype : DType, optional
     Type of the result, to which operands are cast first, within their kind.
 
@@ -52,7 +53,7 @@ Examples
 Array({shown}, dtype=float32)
 """
 _X = "cyrt.asarray([-1.0, 0.0, 2.0])"
-_LIMITS = "At infinities the result is the limit; NaN gives NaN."
+_LIMITS = "The result at an infinity is the limit there; NaN gives NaN."
 
 
 def _activation(name: str, summary: str, notes: str, shown: str = "") -> _Unary:
@@ -71,7 +72,7 @@ def _vjp(name: str, shown: str = "") -> _Binary:
     text = _TEXT.format(
         summary=f"Compute the gradient of :func:`{name}`'s input from that of its result.",
         operands="g, x",
-        result="The gradient of x: the derivative at x times g.",
+        result="The gradient of x: g times the derivative at x.",
         notes="g is the gradient of the result.",
         call=f"cyrt.nn.{name}_vjp(cyrt.ones(3), {_X}).round(3)",
         shown=shown,
@@ -84,7 +85,7 @@ relu = _activation(
 )
 gelu = _activation(
     "gelu",
-    "x times the normal distribution's cumulative function: Gaussian error linear units.",
+    "x times the cumulative normal distribution of x: Gaussian error linear units.",
     f"Hendrycks and Gimpel, arXiv:1606.08415. {_LIMITS}",
     "[-0.159,  0.   ,  1.954]",
 )
@@ -96,14 +97,14 @@ gelu_tanh = _activation(
 )
 silu = _activation(
     "silu",
-    "x times its sigmoid, also called swish.",
+    "x times the sigmoid of x, also called swish.",
     f"Elfwing, Uchibe and Doya, arXiv:1702.03118. {_LIMITS}",
     "[-0.269,  0.   ,  1.762]",
 )
 selu = _activation(
     "selu",
     "1.0507 times :func:`elu` with an alpha of 1.6733: scaled exponential linear units.",
-    "Klambauer et al., arXiv:1706.02515, which has more digits of the constants. NaN gives NaN.",
+    "Klambauer et al., arXiv:1706.02515, where the constants have more digits. NaN gives NaN.",
     "[-1.111,  0.   ,  2.101]",
 )
 hardswish = _activation(
@@ -124,9 +125,9 @@ swiglu: _Binary = _Elementwise(
     "swiglu",
     ("gate", "up"),
     _TEXT.format(
-        summary=":func:`silu` of the gate, times up.",
+        summary="The product of up and :func:`silu` of the gate.",
         operands="gate, up",
-        result="An array of the broadcast shape, and of the type that both promote to.",
+        result="An array of the broadcast shape, and of the type to which both promote.",
         notes="Shazeer, arXiv:2002.05202.",
         call=f"cyrt.nn.swiglu({_X}, cyrt.asarray(10.0)).round(3)",
         shown="[-2.689,  0.   , 17.616]",
@@ -144,16 +145,16 @@ _glu = _Elementwise("glu", ("x", "gate"), "", "cyrt.nn")
 
 
 def leaky_relu(x: Array, negative_slope: float = 0.01, *, out: Array | None = None) -> Array:
-    """x where it is positive, and x times a slope where it is not.
+    """x where x is positive, and otherwise x times a slope.
 
     Parameters
     ----------
     x : Array
-        An array of a real floating-point type; bool and integers are computed in float32.
+        An array of a real floating-point type; bool and integers are converted to float32.
     negative_slope : float
         The slope; it is rounded to x's type.
     out : Array, optional
-        The array that receives the result, which is cast to its type within its kind; may be x.
+        The array that receives the result, cast to the array's type within its kind; may be x.
 
     Returns
     -------
@@ -163,13 +164,13 @@ def leaky_relu(x: Array, negative_slope: float = 0.01, *, out: Array | None = No
     Raises
     ------
     TypeError
-        x is no Array of a real type, or the slope is no number.
+        x is not an Array of a real type, or the slope is not a number.
     ValueError
         The slope is not finite in the type computed in, or `out` has another shape.
 
     Notes
     -----
-    Maas, Hannun and Ng, ICML 2013 workshop. It is PyTorch's ``torch.nn.functional.leaky_relu``.
+    Maas, Hannun and Ng, ICML 2013 workshop. This is PyTorch's ``torch.nn.functional.leaky_relu``.
 
     Examples
     --------
@@ -198,7 +199,7 @@ def leaky_relu_vjp(
     Returns
     -------
     Array
-        The gradient of x: g where x is positive, and g times the slope where it is not.
+        The gradient of x: g where x is positive, and otherwise g times the slope.
 
     Examples
     --------
@@ -210,16 +211,16 @@ def leaky_relu_vjp(
 
 
 def elu(x: Array, alpha: float = 1.0, *, out: Array | None = None) -> Array:
-    """x where it is positive, and alpha (exp(x) - 1) where it is not: exponential linear units.
+    """x where x is positive, and otherwise alpha (exp(x) - 1): exponential linear units.
 
     Parameters
     ----------
     x : Array
-        An array of a real floating-point type; bool and integers are computed in float32.
+        An array of a real floating-point type; bool and integers are converted to float32.
     alpha : float
         It is rounded to x's type.
     out : Array, optional
-        The array that receives the result, which is cast to its type within its kind; may be x.
+        The array that receives the result, cast to the array's type within its kind; may be x.
 
     Returns
     -------
@@ -229,7 +230,7 @@ def elu(x: Array, alpha: float = 1.0, *, out: Array | None = None) -> Array:
     Raises
     ------
     TypeError
-        x is no Array of a real type, or alpha is no number.
+        x is not an Array of a real type, or alpha is not a number.
     ValueError
         alpha is not finite in the type computed in, or `out` has another shape.
 
@@ -261,7 +262,7 @@ def elu_vjp(g: Array, x: Array, alpha: float = 1.0, *, out: Array | None = None)
     Returns
     -------
     Array
-        The gradient of x: g where x is positive, and g alpha exp(x) where it is not.
+        The gradient of x: g where x is positive, and otherwise g alpha exp(x).
 
     Examples
     --------
@@ -281,19 +282,19 @@ def softplus(
     where: Array | bool | None = None,
     dtype: Any = None,
 ) -> Array:
-    """log(1 + exp(beta x)) / beta, with no overflow in between.
+    """log(1 + exp(beta x)) / beta, without overflow of the exponential.
 
     Parameters
     ----------
     x : Array
-        An array of a real floating-point type; bool and integers are computed in float32. The
+        An array of a real floating-point type; bool and integers are converted to float32. The
         result for a number is a NumPy number.
     out : Array, optional
-        The array that receives the result, which is cast to its type within its kind; may be x.
+        The array that receives the result, cast to the array's type within its kind; may be x.
     beta : float
         A positive number; it is rounded to x's type.
     where : Array or bool, optional
-        bool: which elements of `out` receive the result. The others keep their values. Default:
+        Type bool: the elements of `out` that receive the result; others keep their values. Default:
         all.
     dtype : DType, optional
         Type of the result, to which x is cast first, within its kind.
@@ -306,15 +307,16 @@ def softplus(
     Raises
     ------
     TypeError
-        x has an unsupported type or is a NumPy array, or beta is no number.
+        x has an unsupported type or is a NumPy array, or beta is not a number.
     ValueError
         beta is not positive and finite in the type computed in, the shapes do not broadcast, or
         `out` has another shape.
 
     Notes
     -----
-    Dugas et al., NIPS 2000; beta is that of PyTorch's ``torch.nn.functional.softplus``, which needs
-    a threshold beside it. At infinities the result is the limit; NaN gives NaN.
+    Dugas et al., NIPS 2000. The argument beta is that of PyTorch's
+    ``torch.nn.functional.softplus``, whose threshold is not needed here. The result at an infinity
+    is the limit there; NaN gives NaN.
 
     Examples
     --------
@@ -346,7 +348,7 @@ def softplus_vjp(
     out : Array, optional
     beta : float
     where, dtype
-        As for :func:`softplus`; with a beta that is not 1 they are refused.
+        As for :func:`softplus`; if beta is not 1, they must be None.
 
     Returns
     -------
@@ -368,7 +370,7 @@ def softplus_vjp(
 
 
 def glu(x: Array, axis: int = -1) -> Array:
-    """Multiply the first half of an axis by the sigmoid of the second: gated linear units.
+    """Multiply the first half of an axis by the sigmoid of the second half: gated linear units.
 
     Parameters
     ----------
@@ -385,7 +387,7 @@ def glu(x: Array, axis: int = -1) -> Array:
     Raises
     ------
     TypeError
-        x is no array of those types.
+        x is not an array of one of these types.
     ValueError
         The axis has an odd size.
     numpy.exceptions.AxisError
@@ -393,7 +395,7 @@ def glu(x: Array, axis: int = -1) -> Array:
 
     Notes
     -----
-    Dauphin et al., arXiv:1612.08083. It is PyTorch's ``torch.nn.functional.glu``.
+    Dauphin et al., arXiv:1612.08083. This is PyTorch's ``torch.nn.functional.glu``.
 
     Examples
     --------
@@ -422,7 +424,7 @@ def glu_vjp(g: Array, x: Array, axis: int = -1) -> Array:
     Raises
     ------
     TypeError, ValueError, numpy.exceptions.AxisError
-        As by :func:`glu`; or g has another type or shape.
+        The errors of :func:`glu`; or g has another type or shape.
 
     Examples
     --------

@@ -32,7 +32,7 @@ from cyrt.ops.ternary import clip, where
 
 _KERNEL_TYPES = frozenset(row.dtype for row in catalogue.ROWS if row.op == "attention")
 _FLASH_TYPES = frozenset(row.dtype for row in catalogue.ROWS if row.op == "flash_attention")
-_WEIGHTS = 256 << 20  # the most bytes of weights in memory, where products compute them
+_WEIGHTS = 256 << 20  # maximum bytes of weights in memory, if products compute attention
 _ROPE_ARGUMENTS = ("dims", "traditional", "base", "scale", "freqs")
 
 
@@ -50,48 +50,52 @@ def attention(
 ) -> Array:
     """Compute scaled dot-product attention: ``softmax(scale * q @ k.mT + mask) @ v``.
 
-    Weights and their sums are float32 (float64 for float64). The operands decide the way:
+    Weights and their sums are float32 (for float64, float64). How they are computed depends on the
+    operands; the first line that fits is used:
 
     | rows of queries | features | mask | computed by |
     |---|---|---|---|
-    | at most 16 | at most 256 | None, "causal" | one launch; two where there are many keys |
+    | at most 16 | at most 256 | None, "causal" | one launch; two if there are many keys |
     | any, of a 16-bit type | at most 128 | any | one launch, or cuDNN |
     | any | any | any | products, with the weights in memory |
 
     The first line is for 16-bit types and float32. Tensor cores, which the first two lines use for
-    16-bit types, round the weights to that type before they multiply them with the values. cuDNN is
-    used where it is installed, once a shape has come often enough to be worth its plan, which takes
-    40 ms and more. Products hold 256 MiB of weights at a time, or those of one row of all heads.
+    16-bit types, round the weights to that type before they multiply them with the values. If cuDNN
+    is installed, it is used for shapes that have occurred often enough to be worth making a plan,
+    which takes 40 ms or more. Products keep at most 256 MiB of weights at a time, or the weights of
+    one row of queries of all heads if these are more.
 
     Parameters
     ----------
     q : Array
         Queries of a floating-point type and shape (B, H, T, D).
     k, v : Array
-        Keys and values of q's type and shape (B, H', S, D). H is a multiple of H': neighbouring
-        heads of queries share one of keys.
+        Keys and values of q's type and shape (B, H', S, D). H is a multiple of H': H / H'
+        neighbouring heads of queries share a head of keys and values.
     scale : float, optional
         By default ``D ** -0.5``.
     mask : Array or "causal", optional
-        Broadcasts to (B, H, T, S). A key counts where an array of bool is True; an array of a real
-        floating-point type is added. "causal": query i sees the keys up to S - T + i. The result of
-        a query that sees no key is 0. Keys and values that a mask hides must be finite: their
-        weight is 0, and 0 times NaN or infinity is NaN, which some kernels compute and others do
-        not.
+        Broadcasts to (B, H, T, S). An array of bool: a query uses the keys where it is True. An
+        array of a real floating-point type: it is added to the logits. "causal": query i uses the
+        keys up to S - T + i. The result of a query that uses no key is 0. Masked keys and values
+        must be finite: their weight is 0, and 0 times NaN or infinity, which some kernels compute,
+        is NaN.
     sinks : Array, optional
-        A logit of each head, shape (H,), that joins the sum of the weights.
+        For each head a logit, whose exponential is added to the sum of the weights; shape (H,).
     cache : tuple of Array, optional
-        Keys and values of the positions so far, (B, H', capacity, D), which share no element. New
-        ones, k and v of T rows, are written to it, from `position` on; each query sees what is
-        before it, and its own. What the cache holds behind them has no effect, NaN or not.
+        Arrays for the keys and the values of all positions, (B, H', capacity, D), that share no
+        element. The new keys and values, k and v with T rows, are written into them from `position`
+        on. Each query uses the positions up to its own. Values in the cache after the new rows have
+        no effect, even if they are NaN.
     position : int or Array, optional
         The position of the first of the new rows. An Array of integers on q's device is read when
-        the operation runs: one number, or one for each batch. There it is clipped to the range,
-        unless ``CYRT_CHECK=1``. Without a cache, it is the position of the first key for `rope`.
+        the operation runs: one number, or one for each batch. A number that is out of range is
+        clipped then, or with ``CYRT_CHECK=1`` an error. Without a cache, `position` is the position
+        of the first key for `rope`.
     rope : dict, optional
         Arguments of :func:`cyrt.nn.rope` (``dims``, by default D; ``traditional``, ``base``,
-        ``scale``, ``freqs``), with which queries and keys are turned first. The last query is
-        at the position of the last key.
+        ``scale``, ``freqs``), by which queries and keys are rotated first. The last query has the
+        position of the last key.
 
     Returns
     -------
@@ -110,7 +114,7 @@ def attention(
     Notes
     -----
     Vaswani et al., arXiv:1706.03762. Heads of queries that share keys: Ainslie et al.,
-    arXiv:2305.13245. Sinks: Xiao et al., arXiv:2309.17453. Computed by tiles: Dao et al.,
+    arXiv:2305.13245. Sinks: Xiao et al., arXiv:2309.17453. Computation by tiles: Dao et al.,
     arXiv:2205.14135.
 
     Examples
@@ -234,15 +238,15 @@ def attention_vjp(
 ) -> tuple[Array, Array, Array]:
     """Compute the gradients of :func:`attention` from that of its result.
 
-    Weights, and their gradients, are in memory for some heads at a time: 256 MiB of weights, or
-    those of the heads of queries that share one of keys.
+    Weights and their gradients are in memory for some heads at a time: at most 256 MiB of weights,
+    or, if these are more, the weights of the heads of queries that share a head of keys.
 
     Parameters
     ----------
     g : Array
         The gradient of the result, of q's shape and type.
     q, k, v : Array
-        As of :func:`attention`.
+        As for :func:`attention`.
     scale : float, optional
     mask : Array or "causal", optional
 
@@ -254,7 +258,7 @@ def attention_vjp(
     Raises
     ------
     ValueError, TypeError
-        As by :func:`attention`; or g differs from q in shape or type.
+        The errors of :func:`attention`; or g differs from q in shape or type.
 
     Examples
     --------
@@ -305,7 +309,7 @@ def _wide(q: Array) -> str:
 
 
 def _at_once(count: int, nbytes: int) -> int:
-    """The number of parts to compute at once, given the bytes of the weights of each."""
+    """The number of parts that are computed together, given the bytes of the weights of each."""
     return max(1, min(count, _WEIGHTS // max(1, nbytes)))
 
 
@@ -337,7 +341,7 @@ def _multiply(
             if isinstance(mask, Array):
                 part = mask[batch, :, first:last]
             elif mask is not None:
-                end = max(0, keys - rows + last)  # the keys that the last of these rows sees
+                end = max(0, keys - rows + last)  # the keys that the last of these rows uses
             out[batch, :, first:last] = _multiply_at_once(
                 q[batch, :, first:last], k[batch, :, :end], v[batch, :, :end], scale, part, sinks
             )

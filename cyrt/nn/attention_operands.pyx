@@ -59,8 +59,8 @@ def check_operands(str name, q, k, v):
 
 
 cdef bint are_distant(Array x, long long distance, unsigned done) noexcept:
-    """Return whether two elements of x, whose elements are apart, have a distance, in elements,
-    where their indices differ in dimensions that are not done."""
+    """Return whether two elements of x have a given distance, in elements, if their indices differ
+    in dimensions that are not done. No two elements of x share memory."""
     cdef long long step = 0, rest = 0, times
     cdef int d, along = -1
     for d in range(x.ndim_):
@@ -79,8 +79,8 @@ cdef bint are_distant(Array x, long long distance, unsigned done) noexcept:
 
 
 cdef bint share_elements(Array a, Array b) except -1:
-    """Return whether an element of one array is in the memory of one of the other, of its shape.
-    The elements of each are apart."""
+    """Return whether an element of one array shares memory with an element of the other one, which
+    has the same shape. Elements of the same array do not share memory."""
     cdef long long distance = <long long>(b.address - a.address), size = itemsizes[a.code]
     cdef int d
     cdef bint alike = distance % size == 0
@@ -111,8 +111,8 @@ cdef int check_rows(str name, Array x, Array q, Array k) except -1:
 
 
 def check_cache(cache, Array q, Array k):
-    """Return keys and values; raise an error unless they are a cache for q and k, which have been
-    checked."""
+    """Return keys and values; raise an error unless they are a valid cache for q and k, which have
+    been checked."""
     cdef Array keys, values
     if not (isinstance(cache, (tuple, list)) and len(cache) == 2):
         raise TypeError("attention: cache: expected a tuple of keys and values, got "

@@ -17,7 +17,7 @@ from cyrt.ops.copy import copy as duplicate
 from cyrt.ops.copy cimport cast
 from cyrt.runtime.stream cimport current_state
 
-# The most rows of queries, features, and keys of a cache that the kernels accept.
+# The maximum numbers of rows of queries, of features, and of keys of a cache in the kernels.
 MAX_ROWS = <int>NEW_ROWS
 MAX_WIDTH = <int>MAX_FEATURES
 MAX_KEYS = <int>MAX_CAPACITY
@@ -31,13 +31,14 @@ cdef Array with_rows(Array x):
 
 
 cdef Array apart_from(Array x, Array keys, Array values):
-    """Return x, or a copy if it may share memory with the cache, which other blocks write while it
-    is read."""
+    """Return x, or a copy if it may share memory with the cache, to which other blocks write while
+    x is read."""
     return duplicate(x) if overlaps(x, keys) or overlaps(x, values) else x
 
 
 def attend(q, keys, values, k, v, bint append, position, rope, double scale, sinks):
-    """Attend to the first `position` keys of a cache and to new ones, which are causal.
+    """Compute attention to the first `position` keys of a cache, and to new keys with a causal
+    mask.
 
     The arguments have been checked: q (B, H, T, D), k and v (B, H', T, D) or None, a cache of keys
     and values (B, H', capacity, D), all of one type of the kernels; MAX_ROWS rows and MAX_WIDTH
@@ -46,12 +47,12 @@ def attend(q, keys, values, k, v, bint append, position, rope, double scale, sin
     Parameters
     ----------
     append : bool
-        Whether the new keys and values are written to the cache, which is not copied: its features
-        are contiguous.
+        Whether the new keys and values are written to the cache. Its features must be contiguous,
+        because it is not copied.
     position : int or Array of integers
         One number, or one for each batch.
     rope : dict, optional
-        Arguments of :func:`cyrt.nn.rope`, with which q and k are turned.
+        Arguments of :func:`cyrt.nn.rope`, by which q and k are rotated.
     scale : float
         The factor of the products.
     sinks : Array, optional

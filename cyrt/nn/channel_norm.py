@@ -1,9 +1,9 @@
 """Normalisation of channels over positions, and its gradients.
 
-All three functions normalise a view of x of the shape (samples, positions, groups, channels) over
-the positions and the channels of a group: batch_norm has one sample and groups of one channel,
-instance_norm groups of one channel. Statistics have the shape (samples, 1, groups, 1), weights
-(groups, channels). Everything is computed in float32 or, of float64, in float64.
+All three functions normalise a view of x with the shape (samples, positions, groups, channels) over
+the positions and the channels of a group. For batch_norm there is one sample; for batch_norm and
+instance_norm each channel is a group. Statistics have the shape (samples, 1, groups, 1), weights
+(groups, channels). Everything is computed in float32, or for float64 in float64.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Array:
-    """Normalise each channel, along the last axis, over all elements that it has.
+    """Normalise each channel (the last axis) over all its elements.
 
     The result is ``(x - mean) / sqrt(var + eps) * weight + bias``.
 
@@ -44,16 +44,16 @@ def batch_norm(
     x : Array
         Shape (N, ..., C): float16, bfloat16, float32 or float64.
     running_mean, running_var : Array or None
-        Shape (C,), of x's type or the one that is computed in, float32 or, of float64, float64.
-        They are the mean and the variance; in training they are not read for the result, but
-        updated in place. Both may be None then.
+        The mean and the variance, shape (C,), of x's type or of the type of the computation:
+        float32, or for float64 float64. In training they are not used for the result, but updated
+        in place; both may be None.
     weight, bias : Array, optional
         Shape (C,), of one of these types.
     training : bool
-        Whether the mean and the variance are those of x.
+        Whether the mean and the variance of x are used, instead of the running ones.
     momentum : float
-        The share of x's mean and variance in the updated ones, from 0 to 1. The variance is then
-        the unbiased one, divided by one less than the number of elements.
+        The weight of x's mean and variance in the updated running ones, from 0 to 1. The variance
+        for this is the unbiased one, divided by one less than the number of elements.
     eps : float
 
     Returns
@@ -64,8 +64,8 @@ def batch_norm(
     Raises
     ------
     TypeError
-        x is no array of those types, or another argument has another type; there are no running
-        statistics and it is no training.
+        x is not an array of one of these types, or another argument has another type; `training`
+        is False and there are no running statistics.
     ValueError
         An argument has another shape or is on another device; or in training a channel has fewer
         than two elements, or the running statistics cannot be written.
@@ -123,7 +123,7 @@ def batch_norm_vjp(
 ) -> Gradients:
     """Compute the gradients of :func:`batch_norm` from that of its result.
 
-    In training, the mean and the variance are computed again from x, of which they are functions.
+    In training, the mean and the variance are functions of x, and are computed again from it.
 
     Parameters
     ----------
@@ -131,12 +131,12 @@ def batch_norm_vjp(
         The gradient of the result, of x's type and shape.
     x : Array
     running_mean, running_var : Array or None
-        They are read without training, and never changed.
+        They are read if `training` is False, and never changed.
     weight, bias : Array, optional
         The bias's values are not read.
     training : bool
     momentum : float
-        It has no influence.
+        It has no effect.
     eps : float
 
     Returns
@@ -147,7 +147,7 @@ def batch_norm_vjp(
     Raises
     ------
     TypeError, ValueError
-        As by :func:`batch_norm`; or g differs from x in type or shape.
+        The errors of :func:`batch_norm`; or g differs from x in type or shape.
 
     Examples
     --------
@@ -177,16 +177,16 @@ def group_norm(
     bias: Array | None = None,
     eps: float = 1e-5,
 ) -> Array:
-    """Normalise groups of channels, along the last axis, in each sample over all its positions.
+    """Normalise groups of channels (the last axis), in each sample over all positions.
 
     Parameters
     ----------
     x : Array
         Shape (N, ..., C): float16, bfloat16, float32 or float64.
     num_groups : int
-        How many groups the channels are in, side by side.
+        The number of groups; a group is a range of neighbouring channels.
     weight, bias : Array, optional
-        Shape (C,), of x's type, or the one that is computed in: float32 or, of float64, float64.
+        Shape (C,), of x's type or of the type of the computation: float32, or for float64 float64.
     eps : float
 
     Returns
@@ -197,15 +197,15 @@ def group_norm(
     Raises
     ------
     TypeError
-        x is no array of those types, or another argument has another type.
+        x is not an array of one of these types, or another argument has another type.
     ValueError
-        The number of groups does not divide C, or an argument has another shape or is on another
-        device.
+        C is not a multiple of the number of groups, or an argument has another shape or is on
+        another device.
 
     Notes
     -----
-    Wu and He, arXiv:1803.08494. It is PyTorch's ``torch.nn.functional.group_norm``, of channels
-    that are last.
+    Wu and He, arXiv:1803.08494. This is PyTorch's ``torch.nn.functional.group_norm``, with channels
+    last.
 
     Examples
     --------
@@ -245,7 +245,7 @@ def group_norm_vjp(
     Raises
     ------
     TypeError, ValueError
-        As by :func:`group_norm`; or g differs from x in type or shape.
+        The errors of :func:`group_norm`; or g differs from x in type or shape.
 
     Examples
     --------
@@ -260,7 +260,7 @@ def group_norm_vjp(
 def instance_norm(
     x: Array, weight: Array | None = None, bias: Array | None = None, eps: float = 1e-5
 ) -> Array:
-    """Normalise each channel, along the last axis, in each sample over its positions.
+    """Normalise each channel (the last axis), in each sample over all positions.
 
     Parameters
     ----------
@@ -273,11 +273,11 @@ def instance_norm(
     Returns
     -------
     Array
-        :func:`group_norm` with a group for each channel, of x's shape and type.
+        The result of :func:`group_norm` with a group for each channel, of x's shape and type.
 
     Notes
     -----
-    Ulyanov, Vedaldi and Lempitsky, arXiv:1607.08022. It is PyTorch's
+    Ulyanov, Vedaldi and Lempitsky, arXiv:1607.08022. This is PyTorch's
     ``torch.nn.functional.instance_norm``, of channels that are last, with no running statistics.
 
     Examples
@@ -360,7 +360,7 @@ def _check_input(name: str, x: Array) -> None:
 
 
 def _channels(name: str, x: Array) -> Array:
-    """Return x with each channel in one row of positions."""
+    """Return x with all positions of a channel in one row."""
     _check_input(name, x)
     channels = x.shape[-1]
     wide = x.astype(wide_type(x), copy=False)
@@ -368,7 +368,7 @@ def _channels(name: str, x: Array) -> Array:
 
 
 def _groups(name: str, x: Array, num_groups: int | None) -> Array:
-    """Return x with its channels in groups: each its own for None."""
+    """Return x with its channels in groups; None makes a group of each channel."""
     _check_input(name, x)
     channels = x.shape[-1]
     if num_groups is None:
@@ -423,7 +423,7 @@ def _check_running(
 def _parameters(
     name: str, x: Array, shape: tuple[int, ...], **parameters: Array | None
 ) -> list[Array | None]:
-    """Check weight and bias, and return them in the type that is computed in, as groups."""
+    """Check weight and bias, and return them as groups, in the type of the computation."""
     found: list[Array | None] = []
     for argument, each in parameters.items():
         if each is not None:
@@ -476,13 +476,15 @@ def _gradients(
     bias: Array | None,
     eps: float,
 ) -> Gradients:
-    """Compute the gradients of x, weight and bias: of constant moments, or for None of x's."""
+    """Compute the gradients of x, weight and bias, for constant moments, or for None x's
+    moments."""
     level, spread = _moments(rows) if moments is None else moments
     scale = rsqrt(spread + eps)
     slope = reshape(g.astype(rows.dtype, copy=False), rows.shape)
     wanted = moments is None or weight is not None
     normal = ternary("scale_centered", rows, level, scale) if wanted else None
-    # The sums over positions are those of weight and bias, and what those of a group consist of.
+    # The sums over positions are the gradients of weight and bias; the sums of a group are made of
+    # them.
     sums = _sum(slope, axis=1, keepdims=True) if moments is None or bias is not None else None
     products = _sum(slope * normal, axis=1, keepdims=True) if normal is not None else None
 
@@ -501,7 +503,7 @@ def _gradients(
         slope = slope * wide_weight
 
     def over_group(found: Array, factor: float) -> Array:
-        """Sum over a group what is summed over positions, with its weights."""
+        """Add the sums over positions of a group's channels, each times its weight."""
         if grouped:
             weighted = found if wide_weight is None else found * wide_weight
             found = _sum(weighted, axis=3, keepdims=True)

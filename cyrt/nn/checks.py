@@ -21,7 +21,7 @@ def check_floating(name: str, argument: str, x: Array) -> None:
 
 
 def check_alike(name: str, argument: str, other: Array, x: Array, first: str) -> None:
-    """Check an argument of the type, the shape and the device of another one, x."""
+    """Check that an argument has the type, the shape and the device of another argument, x."""
     check_array(other, f"{name}: {argument}")
     if other.dtype != x.dtype:
         raise TypeError(
@@ -35,7 +35,7 @@ def check_alike(name: str, argument: str, other: Array, x: Array, first: str) ->
 
 
 def check_gradient(name: str, g: Array, shape: tuple[int, ...], like: Array, argument: str) -> None:
-    """Check the gradient of a result of that shape, and of the type of an argument."""
+    """Check that a gradient has the shape of the result and the type of an argument."""
     check_array(g, f"{name}: g")
     if g.dtype != like.dtype:
         raise TypeError(f"{name}: g: expected {like.dtype}, the type of {argument}, got {g.dtype}")
@@ -86,5 +86,5 @@ def parameter_of(
 
 
 def wide_type(x: Array) -> str:
-    """Return the type that sums of x's elements are computed in."""
+    """Return the type in which sums of x's elements are computed."""
     return "float64" if x.dtype.name == "float64" else "float32"

@@ -1,7 +1,7 @@
-"""Convolutions of arrays whose channels lie last, and their gradients.
+"""Convolutions of arrays with channels last, and their gradients.
 
-A program repeats its convolutions, so what follows from a call is stored as a plan: the result's
-type and shape, and the launches.
+A program repeats its convolutions, so the results of a call's checks and choices are stored as a
+plan: the result's type and shape, and the launches.
 """
 
 from cpython.list cimport PyList_CheckExact
@@ -51,8 +51,8 @@ cdef struct Absent:
     int ndim
     long long[MOST_DIMS] dims
 
-# The plan of a call. Its key has the function, the values of the arguments, and of each operand
-# all but its address, of which it has the alignment.
+# The plan of a call. Its key has the function, the values of the arguments, and all properties of
+# each operand, where the address is replaced by its alignment.
 cdef struct Call:
     ConvPlan conv
     int code, ndim              # the result's type and dimensions
@@ -66,7 +66,7 @@ cdef int WEIGHT_VJP = op_code("conv_weight_vjp")
 
 
 cdef int joint_type(str name, str first, Array a, str second, Array b) except -1:
-    """Return the type that two operands are computed in."""
+    """Return the type in which two operands are computed."""
     if kinds[a.code] != c"f" or kinds[b.code] != c"f":
         raise TypeError(f"{name}: expected real floating-point types, got {first} of "
                         f"{DTYPES[a.code]} and {second} of {DTYPES[b.code]}")
@@ -100,7 +100,7 @@ cdef int read_shape(str name, str argument, object shape, Absent* absent) except
 
 cdef int check_ranks(str name, int wanted, int ndim, const long long* source, int weight_ndim,
                      const long long* weight) except -1:
-    """Raise a ValueError unless both have as many dimensions as wanted; 0: 3 to 5."""
+    """Raise a ValueError unless both have that number of dimensions; 0 stands for 3 to 5."""
     if not 3 <= ndim <= MOST_DIMS or weight_ndim != ndim or wanted not in (0, ndim):
         raise ValueError(f"{name}: expected an input (N, *spatial, C) and a weight (O, *kernel, "
                          f"C / groups) of {wanted or 'as many'} dimensions"
@@ -117,7 +117,8 @@ cdef str spatial_names(int ndim, str before):
 
 cdef int refuse_channels(str name, int ndim, const long long* source, const long long* weight,
                          object groups) except -1:
-    """Raise the error for channels that do not fit; name what looks as if they came first."""
+    """Raise the error for channels that do not fit; name the argument that seems to have them
+    first."""
     cdef list first = []
     spatial = spatial_names(ndim, "")
     # Those of the input by the weight, if its own come last, or first. One channel that is last is
@@ -161,8 +162,8 @@ cdef int read_sizes(Convolution* conv, str name, int wanted, int ndim, const lon
 
 cdef list transposed_padding(str name, int ndim, Array source, Array weight, object stride,
                              object padding, object dilation, object output_padding):
-    """Return the padding of a convolution of the input dilated by the stride: so that a kernel that
-    meets one element has an output, less the padding."""
+    """Return the padding of a convolution of the input dilated by the stride: every position at
+    which the kernel covers an element has an output, except for the padding."""
     cdef long long[WINDOW_AXES] low, high, more, step, apart
     cdef long long size, kernel, reach, before, behind, outputs
     cdef list pairs = []
@@ -224,7 +225,7 @@ cdef int set_result(Call* call, str name, int op, Array source, Array other, Arr
 cdef int read_call(Call* call, str name, const Function* function, Array source, Array other,
                    Array bias, const Absent* absent, object stride, object padding,
                    object dilation, object input_dilation, object groups, int activation) except -1:
-    """Check a call; set all of it but its launches and the steps of its operands."""
+    """Check a call; set everything except its launches and the steps of its operands."""
     cdef Convolution* conv = &call.conv.conv
     cdef int ndim = source.ndim_, weight_ndim = other.ndim_
     cdef const long long* dims = source.dims
@@ -292,7 +293,7 @@ cdef Array as_gradient(Array g, int code, Convolution* conv):
 
 
 cdef Array as_bias(Array bias, int code, Convolution* conv):
-    """Return the bias in the type, and set its step; None stays."""
+    """Return the bias in the type, and set its step; return None unchanged."""
     if bias is None:
         return None
     if bias.code != code:
@@ -315,8 +316,8 @@ cdef inline int add_argument(Key* key, object value, int depth) except -1:
 
 
 cdef int add_value(Key* key, object value, int depth) except -1:
-    """Add an int, or a sequence of at most WINDOW_AXES ints or pairs, by its value, since programs
-    build such tuples anew for each call. With anything else there is no plan of the key."""
+    """Add an int, or a sequence of at most WINDOW_AXES ints or pairs, by its value, because
+    programs make such tuples again for each call. With any other argument, the call has no plan."""
     cdef Py_ssize_t size, i
     cdef long long number
     cdef int overflow = 0
@@ -354,9 +355,9 @@ cdef Array array_of(str name, str argument, object x):
 cdef Array call(str name, const Function* function, Array source, Array other, Array bias,
                 const Absent* absent, object stride, object padding, object dilation,
                 object input_dilation, object groups, object activation):
-    """Check and record a call; `name` is for errors. The operands are those of record_conv; the
-    bias is None, and `absent` NULL, where there are none. A transposed convolution's output padding
-    is passed as `input_dilation`."""
+    """Check and record a call; `name` is for errors. The operands are those of record_conv. Without
+    a bias it is None, and `absent` is NULL if no operand is absent. The output padding of a
+    transposed convolution is passed as `input_dilation`."""
     cdef Key key
     cdef Call own
     cdef const Call* stored
@@ -392,7 +393,7 @@ cdef Array call(str name, const Function* function, Array source, Array other, A
 
 
 cdef inline void set_if_any(Operand* operand, Array x) noexcept:
-    """Set an operand; memory of no elements is not used."""
+    """Set an operand; the memory of an operand without elements is not used."""
     if x is not None and x.count:
         set_operand(operand, x)
 
@@ -432,10 +433,11 @@ def conv_general(x, weight, stride=1, padding=0, dilation=1, input_dilation=1, g
     """Convolve an input of 1 to 3 spatial dimensions with filters of a weight.
 
     Each element of the result is the sum of a window of the input times a filter: a correlation,
-    or with `flip` a convolution. Padding, and the places between the elements of a dilated input,
-    are zeros. A kernel may multiply them, and, for a strided gradient or a dilated input, zeros
-    beside the filters: where the other factor is infinite, the result may be NaN. float16, bfloat16
-    and float32 are summed in float32, float64 in float64. Equal inputs give equal bits.
+    or with `flip` a convolution. The padding, and the places between the elements of a dilated
+    input, are zeros. A kernel may multiply these zeros by elements, and, for a dilated input or a
+    gradient with strides, it may multiply elements by zeros in place of missing filter elements. If
+    such an element is infinite, the result may be NaN. float16, bfloat16 and float32 are summed in
+    float32, float64 in float64. Equal inputs give equal bits.
 
     Parameters
     ----------
@@ -445,14 +447,14 @@ def conv_general(x, weight, stride=1, padding=0, dilation=1, input_dilation=1, g
     weight : Array
         Shape (O, *kernel, C / groups). It is copied if its filters, weight[o], are not contiguous.
     stride : int or tuple of int
-        The distance of windows, for all spatial dimensions or one for each.
+        The distance between windows, for all spatial dimensions or one for each.
     padding : int, tuple of int or tuple of pairs
-        The zeros on either side, for all spatial dimensions or one for each; or one pair for each,
-        before and behind. Negative padding takes elements away.
+        The number of zeros on either side, for all spatial dimensions or one for each; or one pair
+        for each: before and after the elements. Negative padding removes elements.
     dilation : int or tuple of int
-        The distance of the elements of a window.
+        The distance between the elements of a window.
     input_dilation : int or tuple of int
-        The distance of the input's elements; zeros are between them.
+        The distance between the elements of the input; zeros are inserted between them.
     groups : int
         Group i of the input's channels is convolved with group i of the filters.
     flip : bool
@@ -460,20 +462,21 @@ def conv_general(x, weight, stride=1, padding=0, dilation=1, input_dilation=1, g
     bias : Array, optional
         Shape (O,): added to the sums.
     activation : str, optional
-        "relu", "gelu", "gelu_tanh" or "silu": applied at the end.
+        "relu", "gelu", "gelu_tanh" or "silu": the function that is applied at the end.
 
     Returns
     -------
     Array
-        Shape (N, *outputs, O), of the type that the operands promote to.
+        Shape (N, *outputs, O), of the type to which the operands promote.
 
     Raises
     ------
     TypeError
-        An operand is no Array of a real floating-point type, or a number is no int.
+        An operand is not an Array of a real floating-point type, or a number is not an int.
     ValueError
-        The shapes do not fit, a number is out of its range, the kernel is larger than the padded
-        input by two places or more (by one: the result is empty), or there is no such activation.
+        The shapes do not fit, a number is out of its range, the kernel is at least two places
+        larger than the padded input (if it is one place larger, the result is empty), or the
+        activation does not exist.
 
     Notes
     -----
@@ -588,7 +591,7 @@ def conv3d(x, weight, stride=1, padding=0, dilation=1, groups=1, bias=None, acti
 
 def conv_transpose1d(x, weight, stride=1, padding=0, dilation=1, output_padding=0, groups=1,
                      bias=None, activation=None):
-    """Convolve an input of one spatial dimension, transposed: each element of the input adds its
+    """Compute a transposed convolution of one spatial dimension: each element of the input adds its
     multiple of the filters to the result, at distances of `stride`.
 
     The result's size is ``(L - 1) * stride - 2 * padding + dilation * (K - 1) + 1 +
@@ -604,11 +607,11 @@ def conv_transpose1d(x, weight, stride=1, padding=0, dilation=1, output_padding=
     stride : int or tuple of int
         The distance in the result between two elements of the input.
     padding : int, tuple of int or tuple of pairs
-        How much of the result is taken away on either side.
+        The number of elements that are removed from the result on either side.
     dilation : int or tuple of int
-        The distance of the elements of a filter.
+        The distance between the elements of a filter.
     output_padding : int or tuple of int
-        By how much the result is longer at its end.
+        The number of elements that are added at the end of the result.
     groups, bias, activation
         As for :func:`conv_general`.
 
@@ -636,7 +639,7 @@ def conv_transpose1d(x, weight, stride=1, padding=0, dilation=1, output_padding=
 
 def conv_transpose2d(x, weight, stride=1, padding=0, dilation=1, output_padding=0, groups=1,
                      bias=None, activation=None):
-    """Convolve an input of two spatial dimensions, transposed; see :func:`conv_transpose1d`.
+    """Compute a transposed convolution of two spatial dimensions; see :func:`conv_transpose1d`.
 
     Parameters
     ----------
@@ -666,7 +669,7 @@ def conv_transpose2d(x, weight, stride=1, padding=0, dilation=1, output_padding=
 
 def conv_transpose3d(x, weight, stride=1, padding=0, dilation=1, output_padding=0, groups=1,
                      bias=None, activation=None):
-    """Convolve an input of three spatial dimensions, transposed; see :func:`conv_transpose1d`.
+    """Compute a transposed convolution of three spatial dimensions; see :func:`conv_transpose1d`.
 
     Parameters
     ----------
@@ -713,12 +716,12 @@ def conv_input_vjp(g, input_shape, weight, stride=1, padding=0, dilation=1, inpu
     Returns
     -------
     Array
-        An array of the input's shape, and of the type that the operands promote to.
+        An array of the input's shape, and of the type to which the operands promote.
 
     Raises
     ------
     TypeError, ValueError
-        As by :func:`conv_general`; or g has another shape than the result.
+        The errors of :func:`conv_general`; or g has another shape than the result.
 
     Examples
     --------
@@ -740,7 +743,7 @@ def conv_weight_vjp(g, x, weight_shape, stride=1, padding=0, dilation=1, input_d
                     groups=1, flip=False):
     """Compute the gradient of :func:`conv_general`'s weight from that of its result.
 
-    Sums over the outputs are added in one order: equal inputs give equal bits.
+    Sums over the outputs are always added in the same order, so equal inputs give equal bits.
 
     Parameters
     ----------
@@ -754,12 +757,12 @@ def conv_weight_vjp(g, x, weight_shape, stride=1, padding=0, dilation=1, input_d
     Returns
     -------
     Array
-        An array of the weight's shape, and of the type that the operands promote to.
+        An array of the weight's shape, and of the type to which the operands promote.
 
     Raises
     ------
     TypeError, ValueError
-        As by :func:`conv_general`; or g has another shape than the result.
+        The errors of :func:`conv_general`; or g has another shape than the result.
 
     Examples
     --------

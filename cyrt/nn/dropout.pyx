@@ -1,4 +1,4 @@
-"""Elements chosen at random, and 0 in the place of the others."""
+"""Dropout: elements that are chosen at random are kept, and the others become 0."""
 
 from libc.string cimport memset
 
@@ -30,36 +30,36 @@ cdef Array apply(str name, Array x, object p, object key):
 
 
 def dropout(x, p=0.5, *, key):
-    """Replace elements by 0 with a probability, and divide the others by the rest of it.
+    """Replace each element by 0 with probability p, and divide the others by 1 - p.
 
-    Nothing is stored for the gradient: which elements stay is a function of the key.
+    Nothing is stored for the gradient, because the choice of elements depends only on the key.
 
     Parameters
     ----------
     x : Array
         float16, bfloat16, float32 or float64; it is copied if it is not contiguous.
     p : float
-        The probability of 0, from 0 to 1, with a precision of 32 bits.
+        The probability that an element becomes 0, from 0 to 1, with a precision of 32 bits.
     key : Key
         A key that is used for nothing else, see :func:`cyrt.random.split`. Element i, in C order,
-        stays where element i of ``cyrt.random.bernoulli(1 - p, x.shape, key=key)`` is true.
+        is kept if element i of ``cyrt.random.bernoulli(1 - p, x.shape, key=key)`` is true.
 
     Returns
     -------
     Array
-        An array of x's shape and type, ``x / (1 - p)`` where elements stay.
+        An array of x's shape and type, ``x / (1 - p)`` where elements are kept.
 
     Raises
     ------
     TypeError
-        x is no array of those types, p no number, or the key no Key.
+        x is not an array of one of these types, p is not a number, or the key is not a Key.
     ValueError
-        p is not from 0 to 1.
+        p is less than 0 or greater than 1.
 
     Notes
     -----
-    Srivastava et al., JMLR 15 (2014). It is PyTorch's ``torch.nn.functional.dropout`` with a key in
-    the place of a generator; without training it is not called.
+    Srivastava et al., JMLR 15 (2014). This is PyTorch's ``torch.nn.functional.dropout`` with a key
+    instead of a generator. For inference, do not call it.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def dropout_vjp(g, x, p=0.5, *, key):
     Raises
     ------
     TypeError, ValueError
-        As by :func:`dropout`; or g differs from x in type or shape.
+        The errors of :func:`dropout`; or g differs from x in type or shape.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Rows of a table by their numbers, and numbers as rows."""
+"""Rows of a table by their indices, and one-hot vectors."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ from cyrt.ops.shapes import expand_dims, reshape
 
 
 def embedding(x: Array, weight: Array) -> Array:
-    """Take rows of a table of vectors.
+    """Take rows of a table of vectors by their indices.
 
     Parameters
     ----------
     x : Array
-        Numbers of rows: integers of any shape. Those below 0 count from the end.
+        Indices of rows: integers of any shape. Negative ones count from the end.
     weight : Array
         The table, of shape (rows, features), of any type.
 
     Returns
     -------
     Array
-        Shape (*x.shape, features), of the weight's type. Rows that do not exist are treated as by
-        :func:`cyrt.take`.
+        Shape (*x.shape, features), of the weight's type. Indices that are out of range are treated
+        as by :func:`cyrt.take`.
 
     Raises
     ------
     TypeError
-        An argument is no Array, or x has no integers.
+        An argument is not an Array, or x is not of an integer type.
     ValueError
-        The weight is not 2-dimensional, or on another device.
+        The weight is not 2-dimensional, or is on another device.
 
     Notes
     -----
-    It is PyTorch's ``torch.nn.functional.embedding``.
+    This is PyTorch's ``torch.nn.functional.embedding``.
 
     Examples
     --------
@@ -69,20 +69,21 @@ def embedding_vjp(g: Array, x: Array, weight: Array) -> Array:
     g : Array
         The gradient of the result, of its shape and the weight's type.
     x : Array
-        Numbers of rows, as for :func:`embedding`.
+        Indices of rows, as for :func:`embedding`.
     weight : Array
         The table, of a real floating-point type; its values are not read.
 
     Returns
     -------
     Array
-        An array of the weight's shape and type: the sum of g over the places of each row, computed
-        in float32 or, of float64, in float64. Equal inputs give equal bits.
+        An array of the weight's shape and type: for each row the sum of g over the elements of x
+        that are its index, computed in float32, or for float64 in float64. Equal inputs give equal
+        bits.
 
     Raises
     ------
     TypeError, ValueError
-        As by :func:`embedding`; or g has another type or shape.
+        The errors of :func:`embedding`; or g has another type or shape.
 
     Examples
     --------
@@ -98,13 +99,13 @@ def embedding_vjp(g: Array, x: Array, weight: Array) -> Array:
     check_gradient(name, g, (*x.shape, features), weight, "weight")
     result = zeros(weight.shape, dtype=weight.dtype, device=weight.device)
     if x.size and weight.size:
-        # It adds in a wider type, in one order.
+        # This adds in a wider type, and always in the same order.
         combine_at("add", result, (reshape(x, (x.size,)),), reshape(g, (x.size, features)))
     return result
 
 
 def one_hot(x: Array, num_classes: int, *, axis: int = -1, dtype: Any = None) -> Array:
-    """Make of each number a vector with 1 at that place, and 0 elsewhere.
+    """Make a vector of each index, with 1 at the index and 0 elsewhere.
 
     Parameters
     ----------
@@ -120,23 +121,23 @@ def one_hot(x: Array, num_classes: int, *, axis: int = -1, dtype: Any = None) ->
     Returns
     -------
     Array
-        An array with one dimension more than x. The vector of a number that is no place is zeros;
-        with ``CYRT_CHECK=1`` it is refused.
+        An array with one dimension more than x. If an index is out of range, its vector is zeros;
+        with ``CYRT_CHECK=1`` it is an error.
 
     Raises
     ------
     TypeError
-        x is no Array of integers, or the length is no int.
+        x is not an Array of integers, or the length is not an int.
     ValueError
         The length is negative.
     IndexError
-        A number is out of range, with ``CYRT_CHECK=1``.
+        An index is out of range, with ``CYRT_CHECK=1``.
     numpy.exceptions.AxisError
         The result has no such axis.
 
     Notes
     -----
-    Its arguments are those of JAX's ``jax.nn.one_hot``. PyTorch's is int64.
+    The arguments are those of JAX's ``jax.nn.one_hot``. The result of PyTorch's function is int64.
 
     Examples
     --------

@@ -19,7 +19,7 @@ from cyrt.ops.creation import full
 from cyrt.ops.ternary import where
 from cyrt.runtime.stream cimport current_state
 
-# The most features, and keys or rows of queries, that the kernels accept.
+# The maximum numbers of features, and of keys or rows of queries, in the kernels.
 MAX_WIDTH = <int>MOST_FEATURES
 MAX_KEYS = <int>MOST_KEYS
 
@@ -69,7 +69,7 @@ cdef Array additive_mask(Array mask, const long long* dims, Array queries):
 
 
 def attend(q, k, v, mask, bint causal, double scale, sinks):
-    """Attend to keys, all of them, those that a mask lets count, or causal ones.
+    """Compute attention to all keys, to those that a mask selects, or with a causal mask.
 
     The arguments have been checked: q (B, H, T, D), k and v (B, H', S, D), of one type of the
     kernels; MAX_WIDTH features, MAX_KEYS rows and keys at most.
@@ -79,7 +79,7 @@ def attend(q, k, v, mask, bint causal, double scale, sinks):
     mask : Array, optional
         Of bool or a real floating-point type; it broadcasts to (B, H, T, S).
     causal : bool
-        Whether query i sees the keys up to S - T + i alone. Not with a mask.
+        Whether query i uses only the keys up to S - T + i. It cannot be combined with a mask.
     scale : float
         The factor of the products.
     sinks : Array, optional

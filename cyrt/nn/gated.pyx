@@ -40,8 +40,8 @@ cdef Array rows_of(Array x, int code, long long* step):
 
 
 cdef Array gradient_target(tuple operands, int code, bint donate, Array other):
-    """Choose the memory of a gradient: that of a contiguous operand if it may be overwritten, which
-    `other`, a gradient already, does not share; or new memory."""
+    """Choose the memory of a gradient: that of a contiguous operand that may be overwritten and
+    does not share memory with the other gradient, `other`; or new memory."""
     cdef Array first = operands[0], target, each
     for target in operands if donate else ():
         if not target.dense or target.traits & READ_ONLY or target.code != code \
@@ -77,7 +77,7 @@ def swiglu_vjp(g, gate, up, *, donate=False):
     Raises
     ------
     TypeError
-        An operand is no Array, or not of a real floating-point type.
+        An operand is not an Array, or not of a real floating-point type.
     ValueError
         The shapes differ, or the arrays are on two devices.
 

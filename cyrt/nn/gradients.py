@@ -1,4 +1,4 @@
-"""Gradients of reductions by exponentials, as operations that exist."""
+"""Gradients of log_softmax and logsumexp, computed by existing operations."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def log_softmax_vjp(g: Array, y: Array, axis: int = -1) -> Array:
     Raises
     ------
     TypeError, ValueError, numpy.exceptions.AxisError
-        As by :func:`log_softmax`; or g differs from y in type or shape.
+        The errors of :func:`log_softmax`; or g differs from y in type or shape.
 
     Examples
     --------
@@ -71,14 +71,14 @@ def logsumexp_vjp(
     Returns
     -------
     Array
-        ``g * softmax(x)`` over the axes, of x's shape and type. As of :func:`softmax`, NaN over the
-        axes where an element is NaN or infinity, or all are -infinity.
+        ``g * softmax(x)`` over the axes, of x's shape and type. As for :func:`softmax`, NaN over
+        the axes where an element is NaN or infinity, or all are -infinity.
 
     Raises
     ------
     TypeError, ValueError, numpy.exceptions.AxisError
-        As by :func:`logsumexp`; or x has no floating-point type, or g another shape than the result
-        or another type than x.
+        The errors of :func:`logsumexp`; or x has no floating-point type, or g has another shape
+        than the result or another type than x.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def logsumexp_vjp(
     others = [i for i in range(x.ndim) if i not in axes]
     shape = kept if keepdims else tuple(x.shape[i] for i in others)
     check_gradient(name, g, shape, x, "x")
-    # The axes in one, which is the last.
+    # All axes become one, which is the last.
     order = [*others, *axes]
     rows = permute_dims(x, order)
     count = math.prod(x.shape[i] for i in axes)

@@ -1,4 +1,4 @@
-"""Images in another size, and the gradients."""
+"""Interpolation of images to another size, and its gradient."""
 
 import math
 
@@ -21,7 +21,7 @@ cdef enum:
     LONGEST = 1 << 30       # the largest size of an axis
 
 cdef int INTERPOLATE = op_code("interpolate"), INTERPOLATE_VJP = op_code("interpolate_vjp")
-# The kernel of each mode, and the numbers of spatial dimensions that it is for.
+# The kernel of each mode, and the numbers of spatial dimensions for which the mode is.
 cdef dict MODES = {
     "nearest": (NEAREST, (1, 2, 3)), "nearest-exact": (NEAREST, (1, 2, 3)),
     "linear": (LINEAR, (1,)), "bilinear": (LINEAR, (2,)), "trilinear": (LINEAR, (3,)),
@@ -35,7 +35,7 @@ cdef object rounded(object number, bint single):
 
 
 cdef tuple one_each(str name, str argument, object value, int ndim):
-    """Return a value for each dimension, of one for all or of a sequence."""
+    """Return a value for each dimension, from one value for all or from a sequence."""
     values = tuple(value) if isinstance(value, (tuple, list)) else (value,) * ndim
     if len(values) != ndim:
         raise ValueError(f"{name}: {argument}: expected one number or {ndim}, one for each spatial "
@@ -125,7 +125,7 @@ cdef Array new_like(Array x, const Interpolation* images, bint output):
 
 
 def interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=None):
-    """Change the size of images, or of their like of 1 to 3 spatial dimensions.
+    """Change the size of images, or of arrays with 1 or 3 spatial dimensions, by interpolation.
 
     Parameters
     ----------
@@ -135,35 +135,36 @@ def interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=N
     size : int or tuple of int, optional
         The result's spatial sizes, one for all dimensions or one for each.
     scale_factor : float or tuple of float, optional
-        By how much the sizes are multiplied, in the place of `size`; products are rounded down.
+        The factors by which the sizes are multiplied, instead of `size`; products are rounded down.
     mode : str
-        ``"nearest"`` takes one element; ``"nearest-exact"`` too, the one at the middle of the
-        output, as Pillow and scikit-image do. ``"linear"``, ``"bilinear"`` and ``"trilinear"``
-        interpolate in 1, 2 or 3 dimensions between neighbours, and ``"bicubic"`` among 4 times 4.
+        ``"nearest"`` and ``"nearest-exact"`` take one element; the latter takes the element at the
+        middle of the output element, as Pillow and scikit-image do. ``"linear"``, ``"bilinear"``
+        and ``"trilinear"`` interpolate between neighbours in 1, 2 or 3 dimensions, ``"bicubic"``
+        between 4 by 4 neighbours.
     align_corners : bool, optional
-        Whether the middles of the outermost elements of x and the result are at one place, instead
-        of their outer edges. Not for the nearest element.
+        True aligns the middles of the outermost elements of x and of the result; False aligns their
+        outer edges. It cannot be given for the modes that take one element.
 
     Returns
     -------
     Array
-        Shape (N, *sizes, C), of x's type; sums are in float32 or, of float64, in float64. Shrinking
-        takes no more neighbours than that.
+        Shape (N, *sizes, C), of x's type; sums are computed in float32, or for float64 in float64.
+        The number of neighbours is the same if the size becomes smaller.
 
     Raises
     ------
     TypeError
-        x is no array of those types, or a size is no int.
+        x is not an array of one of these types, or a size is not an int.
     ValueError
-        x has no spatial dimension or more than 3, or no element along one; the mode is for another
-        number of dimensions; there are both `size` and `scale_factor` or neither; a result has no
-        elements.
+        x has no spatial dimension or more than 3, or no elements along one; the mode is for another
+        number of dimensions; both `size` and `scale_factor` are given, or neither; a size of the
+        result is 0.
 
     Notes
     -----
-    It is PyTorch's ``torch.nn.functional.interpolate``, of channels that are last, and without
-    ``antialias``: a scale factor is used as it is, without `recompute_scale_factor`. The cubic
-    weights are Keys', IEEE TASSP 29 (1981), with a = -0.75.
+    This is PyTorch's ``torch.nn.functional.interpolate``, with channels last, without ``antialias``
+    and without ``recompute_scale_factor``: positions are computed with the scale factor as it is
+    given. The cubic weights are those of Keys, IEEE TASSP 29 (1981), with a = -0.75.
 
     Examples
     --------
@@ -195,12 +196,13 @@ def interpolate_vjp(g, x, size=None, scale_factor=None, mode="nearest", align_co
     Returns
     -------
     Array
-        An array of x's shape and type. Equal inputs give equal bits: sums have one order.
+        An array of x's shape and type. Equal inputs give equal bits, because sums are always added
+        in the same order.
 
     Raises
     ------
     TypeError, ValueError
-        As by :func:`interpolate`; or g has another type or shape.
+        The errors of :func:`interpolate`; or g has another type or shape.
 
     Examples
     --------

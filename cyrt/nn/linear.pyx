@@ -49,18 +49,19 @@ for _each in DTYPES:
 
 def linear(x, weight, bias=None, activation=None, residual=None, *, rms_norm=None,
            layer_norm=None):
-    """Multiply by a matrix of weights, with what precedes and follows in a linear layer.
+    """Compute a linear layer: the product with a matrix of weights, and the steps before and after
+    it.
 
     The result is ``residual + activation(normalised @ weight.mT + bias)``, where x is normalised if
-    there is a norm. The layer is one operation, which rounds the result alone, if all of this is
-    true; otherwise each step is an operation of its own:
+    there is a norm. The layer is one operation, which rounds only the result, if all of this is
+    true; otherwise each step is a separate operation:
 
     - there are at most 16 rows, of float16, bfloat16 or float32;
-    - all operands have one type;
+    - all operands have the same type;
     - the weight's rows are contiguous and aligned to 16 bytes.
 
-    The norm of two rows or more is rounded, too. It is an operation of its own if it lacks a weight
-    or a bias, and a layer_norm also for two rows or more and in a large layer.
+    The norm of two or more rows is rounded, too. A norm is a separate operation if it lacks a
+    weight or a bias; a layer_norm is also one for two or more rows, and in a large layer.
 
     Parameters
     ----------
@@ -72,9 +73,9 @@ def linear(x, weight, bias=None, activation=None, residual=None, *, rms_norm=Non
         Shape (out,).
     activation : str, optional
         "relu", "gelu", "gelu_tanh", "silu" or "swiglu". For "swiglu" the first half of the weight's
-        rows makes the gate, and the result has out / 2 features.
+        rows computes the gate, and the result has out / 2 features.
     residual : Array, optional
-        Added at the end; of the result's shape.
+        An array of the result's shape, which is added at the end.
     rms_norm : tuple, optional
         The arguments (weight, eps) of an :func:`rms_norm` of x; the weight may be None.
     layer_norm : tuple, optional
@@ -84,20 +85,20 @@ def linear(x, weight, bias=None, activation=None, residual=None, *, rms_norm=Non
     Returns
     -------
     Array
-        An array of shape (..., out), and of the type that the operands promote to.
+        An array of shape (..., out), and of the type to which the operands promote.
 
     Raises
     ------
     ValueError
-        The shapes do not fit, or there is no such activation.
+        The shapes do not fit, or the activation does not exist.
     TypeError
-        An operand is no Array, x or weight has no floating-point type, or the types do not promote.
-        A norm is no tuple of that length, or there are two.
+        An operand is not an Array, x or weight has no floating-point type, or the types do not
+        promote. A norm is not a tuple of that length, or both norms are given.
 
     Notes
     -----
-    The argument order is that of PyTorch's ``torch.nn.functional.linear``. The gated layers are of
-    Shazeer, arXiv:2002.05202.
+    The arguments have the order of PyTorch's ``torch.nn.functional.linear``. The gated layers are
+    those of Shazeer, arXiv:2002.05202.
 
     Examples
     --------
@@ -120,9 +121,9 @@ def linear(x, weight, bias=None, activation=None, residual=None, *, rms_norm=Non
 def linear_vjp(g, x, weight, bias=None, activation=None):
     """Compute the gradients of :func:`linear` from that of its result, by products.
 
-    What comes before the activation is computed again. A residual's gradient is g itself. A norm
-    has gradients of its own, :func:`rms_norm_vjp` and :func:`layer_norm_vjp`: x is then what it
-    normalised.
+    The input of the activation is computed again. The gradient of a residual is g itself. For the
+    gradients of a norm use :func:`rms_norm_vjp` and :func:`layer_norm_vjp`; pass the normalised
+    array as x here.
 
     Parameters
     ----------
@@ -139,7 +140,7 @@ def linear_vjp(g, x, weight, bias=None, activation=None):
     Raises
     ------
     TypeError, ValueError
-        As by :func:`linear`; or g has another type or shape than the result.
+        The errors of :func:`linear`; or g has another type or shape than the result.
 
     Examples
     --------
@@ -310,7 +311,7 @@ cdef Array normalize(Array x, tuple norm):
 
 cdef Array compose(Array x, Array weight, Array bias, object activation, Array residual,
                    tuple norm):
-    """Compute each step by an operation of its own."""
+    """Compute each step by a separate operation."""
     y = product(x if norm is None else normalize(x, norm), weight, bias)
     if activation == "swiglu":
         y = swiglu(*halves(y))
@@ -325,7 +326,7 @@ cdef Array product(Array x, Array weight, Array bias):
 
 
 cdef tuple halves(Array y):
-    """Return the gate and what it multiplies."""
+    """Return the gate and the array that it multiplies."""
     half = y.dims[y.ndim_ - 1] // 2
     return y[..., :half], y[..., half:]
 

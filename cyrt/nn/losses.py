@@ -1,4 +1,4 @@
-"""Losses and their gradients, as operations that exist."""
+"""Losses and their gradients, computed by existing operations."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def mse_loss(x: Array, targets: Array, reduction: str = "mean") -> Array:
     x : Array
         The predictions: float16, bfloat16, float32 or float64.
     targets : Array
-        What they should be, of x's type and shape.
+        The correct values, of x's type and shape.
     reduction : str
         ``"mean"`` or ``"sum"`` of the elements' losses, or ``"none"``.
 
@@ -39,13 +39,13 @@ def mse_loss(x: Array, targets: Array, reduction: str = "mean") -> Array:
     Raises
     ------
     TypeError
-        x is no array of those types, or the targets have another one.
+        x is not an array of one of these types, or the targets have another type.
     ValueError
-        The targets have another shape, or the reduction is none of those.
+        The targets have another shape, or `reduction` is another text.
 
     Notes
     -----
-    It is PyTorch's ``torch.nn.functional.mse_loss``.
+    This is PyTorch's ``torch.nn.functional.mse_loss``.
 
     Examples
     --------
@@ -69,13 +69,13 @@ def mse_loss_vjp(g: Array, x: Array, targets: Array, reduction: str = "mean") ->
     Returns
     -------
     Array
-        ``2 (x - targets) g``, divided by the number of elements for a mean; of x's shape and type.
-        The targets' gradient is its negative.
+        ``2 (x - targets) g``; for a mean divided by the number of elements. It has x's shape and
+        type. The targets' gradient is its negative.
 
     Raises
     ------
     TypeError, ValueError
-        As by :func:`mse_loss`; or g has another type or shape.
+        The errors of :func:`mse_loss`; or g has another type or shape.
 
     Examples
     --------
@@ -99,11 +99,11 @@ def l1_loss(x: Array, targets: Array, reduction: str = "mean") -> Array:
     Returns
     -------
     Array
-        As of :func:`mse_loss`.
+        As for :func:`mse_loss`.
 
     Notes
     -----
-    It is PyTorch's ``torch.nn.functional.l1_loss``.
+    This is PyTorch's ``torch.nn.functional.l1_loss``.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def l1_loss_vjp(g: Array, x: Array, targets: Array, reduction: str = "mean") -> 
     Returns
     -------
     Array
-        ``sign(x - targets) g``, divided by the number of elements for a mean; of x's shape and
+        ``sign(x - targets) g``; for a mean divided by the number of elements. It has x's shape and
         type. The targets' gradient is its negative.
 
     Examples
@@ -141,7 +141,7 @@ def l1_loss_vjp(g: Array, x: Array, targets: Array, reduction: str = "mean") -> 
 
 
 def huber_loss(x: Array, targets: Array, reduction: str = "mean", delta: float = 1.0) -> Array:
-    """Compute half the squares of small differences, and of large ones their absolute values.
+    """Compute a loss that is quadratic for small differences, and linear for large ones.
 
     Parameters
     ----------
@@ -149,22 +149,22 @@ def huber_loss(x: Array, targets: Array, reduction: str = "mean", delta: float =
     reduction : str
         As for :func:`mse_loss`.
     delta : float
-        A positive number: the loss of a difference d up to it is ``d * d / 2``, and beyond it
-        ``delta (abs(d) - delta / 2)``.
+        A positive number. The loss of a difference d is ``d * d / 2`` if ``abs(d)`` is at most
+        delta, and otherwise ``delta (abs(d) - delta / 2)``.
 
     Returns
     -------
     Array
-        As of :func:`mse_loss`.
+        As for :func:`mse_loss`.
 
     Raises
     ------
     TypeError, ValueError
-        As by :func:`mse_loss`; or delta is no positive number.
+        The errors of :func:`mse_loss`; or delta is not a positive number.
 
     Notes
     -----
-    Huber, Annals of Mathematical Statistics 35 (1964). It is PyTorch's
+    Huber, Annals of Mathematical Statistics 35 (1964). This is PyTorch's
     ``torch.nn.functional.huber_loss``.
 
     Examples
@@ -200,8 +200,8 @@ def huber_loss_vjp(
     Returns
     -------
     Array
-        The differences, limited to delta, times g, divided by the number of elements for a mean; of
-        x's shape and type. The targets' gradient is its negative.
+        The differences, clipped to -delta and delta, times g; for a mean divided by the number of
+        elements. It has x's shape and type. The targets' gradient is its negative.
 
     Examples
     --------
@@ -218,34 +218,34 @@ def huber_loss_vjp(
 def binary_cross_entropy(
     x: Array, targets: Array, reduction: str = "mean", *, with_logits: bool = False
 ) -> Array:
-    """Compute the negative logarithms of the probabilities that are given to two classes.
+    """Compute the cross entropy of two classes: the negative logarithm of the target's probability.
 
     Parameters
     ----------
     x : Array
         The probabilities of class 1, or their logits: float16, bfloat16, float32 or float64.
     targets : Array
-        What they should be, from 0 to 1, of x's type and shape.
+        The correct probabilities of class 1, from 0 to 1, of x's type and shape.
     reduction : str
         As for :func:`mse_loss`.
     with_logits : bool
-        Whether x holds logits: numbers of which a sigmoid makes probabilities. That loses nothing
-        where those are nearly 0 or 1.
+        Whether x holds logits, whose sigmoids are the probabilities. Logits keep the accuracy of
+        probabilities that are nearly 0 or 1.
 
     Returns
     -------
     Array
-        ``-(targets log(x) + (1 - targets) log(1 - x))``, as of :func:`mse_loss`. Logarithms of
-        probabilities are not less than -100.
+        ``-(targets log(x) + (1 - targets) log(1 - x))``, reduced as by :func:`mse_loss`.
+        Logarithms of probabilities are at least -100.
 
     Raises
     ------
     TypeError, ValueError
-        As by :func:`mse_loss`; or `with_logits` is no bool.
+        The errors of :func:`mse_loss`; or `with_logits` is not a bool.
 
     Notes
     -----
-    It is PyTorch's ``torch.nn.functional.binary_cross_entropy``, and of logits
+    This is PyTorch's ``torch.nn.functional.binary_cross_entropy``, and for logits
     ``binary_cross_entropy_with_logits``.
 
     Examples
@@ -259,7 +259,7 @@ def binary_cross_entropy(
     check_bool(with_logits, f"{name}: with_logits")
 
     def of_logits(a: Array, t: Array) -> Array:
-        # In this order nothing is lost where a target is 0 or 1.
+        # This order keeps the accuracy where a target is 0 or 1.
         return softplus(-_abs(a)) + (relu(a) * (1 - t) + relu(-a) * t)
 
     def of_probabilities(a: Array, t: Array) -> Array:
@@ -285,9 +285,9 @@ def binary_cross_entropy_vjp(
     Returns
     -------
     Array
-        ``(x - targets) / (x (1 - x)) g``, with a divisor of at least 1e-12, or of logits
-        ``(sigmoid(x) - targets) g``; divided by the number of elements for a mean. Of x's shape and
-        type.
+        ``(x - targets) / (x (1 - x)) g``, with a divisor of at least 1e-12, or for logits
+        ``(sigmoid(x) - targets) g``; for a mean divided by the number of elements. It has x's shape
+        and type.
 
     Examples
     --------
@@ -318,7 +318,7 @@ def _check(name: str, x: Array, targets: Array, reduction: str) -> None:
 def _loss(
     name: str, x: Array, targets: Array, reduction: str, function: Callable[[Array, Array], Array]
 ) -> Array:
-    """Apply a function of predictions and targets in the type of sums, and reduce its result."""
+    """Apply a function to predictions and targets in the type of sums, and reduce its result."""
     _check(name, x, targets, reduction)
     wide = wide_type(x)
     losses = function(x.astype(wide, copy=False), targets.astype(wide, copy=False))
@@ -336,7 +336,7 @@ def _slope(
     function: Callable[[Array, Array], Array],
     factor: float = 1.0,
 ) -> Array:
-    """Multiply the derivative of a loss, a function and a factor, by the gradient of the result."""
+    """Multiply the gradient of the result by a loss's derivative: a function times a factor."""
     _check(name, x, targets, reduction)
     check_gradient(name, g, x.shape if reduction == "none" else (), x, "x")
     wide = wide_type(x)

@@ -45,8 +45,7 @@ cdef int check_parameter(int op, str argument, Array parameter, Array x) except 
 
 
 cdef Array dense_parameter(int op, str argument, object parameter, Array x):
-    """Check a weight or a bias, and return it as one contiguous, aligned row, copied if it is
-    not."""
+    """Check a weight or a bias, and return it, or a copy, as one contiguous, aligned row."""
     cdef Array array
     if parameter is None:
         return None
@@ -99,8 +98,8 @@ cdef Array normalize(int op, object x_, object weight_, object bias_, object eps
 
 cdef Array gradient_target(Array x, Array source, Array g, Array slope, Array weight, bint donate,
                            long long* step):
-    """Choose the memory of x's gradient. `source` and `slope` are x and g, or copies of them, which
-    may be overwritten."""
+    """Choose the memory of x's gradient. `source` and `slope` are x and g, or copies of them;
+    copies may be overwritten."""
     cdef Array target
     for target in (source, slope):
         if (donate or (target is not x and target is not g)) and writable_rows(target, step) \
@@ -118,7 +117,7 @@ cdef Array new_gradient(Array parameter, Array x):
 
 
 cdef Array shaped_gradient(Array gradient, object parameter):
-    """Return the gradient of a parameter in its shape: a number's is the sum."""
+    """Return the gradient of a parameter in its shape; for a single number it is the sum."""
     if gradient is None or (<Array>parameter).ndim_ == 1:
         return gradient
     return sum_all(gradient)
@@ -157,11 +156,11 @@ cdef tuple differentiate(int op, object g_, object x_, object weight_, object bi
 
 
 def layer_norm(x, weight=None, bias=None, eps=1e-5, *, out=None):
-    """Normalise rows along the last axis: subtract their mean, divide by their deviation.
+    """Normalise rows along the last axis: subtract their mean, divide by their standard deviation.
 
     The result is ``(x - mean) / sqrt(variance + eps) * weight + bias``. Mean and variance are
-    computed in float32, of float64 in float64, from distances to a mean of the row or of a part of
-    it: neither a mean that is large beside the deviation nor a few outliers lose accuracy.
+    computed in float32, for float64 in float64, from distances to a mean of the row or of a part of
+    it. So a mean that is much larger than the deviation, or a few outliers, do not cost accuracy.
 
     Parameters
     ----------
@@ -169,11 +168,11 @@ def layer_norm(x, weight=None, bias=None, eps=1e-5, *, out=None):
         float16, bfloat16, float32 or float64, of at least one dimension. It is copied if its last
         axis is not contiguous or its rows are not evenly spaced.
     weight, bias : Array, optional
-        Of x's type, and of the last axis' length or 0-dimensional; any strides. Default: 1, 0.
+        Of x's type, with the length of the last axis or 0-dimensional; any strides. Default: 1, 0.
     eps : float
         Added to the variance; 0 or more.
     out : Array, optional
-        The array that receives the result, which is cast to its type within its kind; it may be x.
+        The array that receives the result, cast to the array's type within its kind; it may be x.
 
     Returns
     -------
@@ -183,7 +182,7 @@ def layer_norm(x, weight=None, bias=None, eps=1e-5, *, out=None):
     Raises
     ------
     TypeError
-        x is no array of those types, or weight or bias have another type.
+        x is not an array of one of these types, or weight or bias have another type.
     ValueError
         x is 0-dimensional, weight or bias have another length, `eps` is negative or not finite,
         `out` has another shape, or an array is on another device than x.
@@ -204,7 +203,7 @@ def layer_norm(x, weight=None, bias=None, eps=1e-5, *, out=None):
 def layer_norm_vjp(g, x, weight=None, bias=None, eps=1e-5, *, donate=False):
     """Compute the gradients of :func:`layer_norm` from that of its result.
 
-    Equal inputs give equal bits: sums over rows are added in one order.
+    Equal inputs give equal bits, because sums over rows are always added in the same order.
 
     Parameters
     ----------
@@ -227,7 +226,7 @@ def layer_norm_vjp(g, x, weight=None, bias=None, eps=1e-5, *, donate=False):
     Raises
     ------
     TypeError, ValueError
-        As by :func:`layer_norm`; or g differs from x in type or shape.
+        The errors of :func:`layer_norm`; or g differs from x in type or shape.
 
     Examples
     --------
@@ -244,7 +243,7 @@ def layer_norm_vjp(g, x, weight=None, bias=None, eps=1e-5, *, donate=False):
 
 
 def rms_norm(x, weight=None, eps=1e-5, *, out=None):
-    """Divide rows along the last axis by the root of their mean square.
+    """Divide rows along the last axis by the square root of their mean square.
 
     The result is ``x / sqrt(mean(x * x) + eps) * weight``. See :func:`layer_norm`.
 
@@ -285,7 +284,7 @@ def rms_norm_vjp(g, x, weight=None, eps=1e-5, *, donate=False):
     weight : Array, optional
     eps : float
     donate : bool
-        As by :func:`layer_norm_vjp`.
+        As for :func:`layer_norm_vjp`.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Pooling of arrays whose channels are last, and its gradients."""
+"""Pooling of arrays with channels last, and its gradients."""
 
 from libc.string cimport memset
 
@@ -55,7 +55,7 @@ cdef Array as_source(Array x, Pooling* pooling):
 
 cdef Array record(int op, Array like, int ndim, const long long* dims, Array source,
                   Array gradient, const Pooling* pooling):
-    """Record the operation into an array of those dimensions and the type of `like`."""
+    """Record the operation; its result has those dimensions and the type of `like`."""
     cdef Operand[3] operands
     cdef StreamState* stream = current_state(device_of(like))
     cdef Array out = new_array_on(stream, like.code, ndim, dims)
@@ -97,7 +97,7 @@ cdef Array backward(str name, int op, object g_, object x_, object kernel_size, 
 
 
 def max_pool(x, kernel_size, stride=None, padding=0):
-    """Take the greatest element of each window, of 1 to 3 spatial dimensions.
+    """Take the greatest element of each window; windows have 1 to 3 spatial dimensions.
 
     Parameters
     ----------
@@ -107,27 +107,27 @@ def max_pool(x, kernel_size, stride=None, padding=0):
     kernel_size : int or tuple of int
         The windows' size, for all spatial dimensions or one for each.
     stride : int or tuple of int, optional
-        The distance of windows; by default their size.
+        The distance between windows; by default their size.
     padding : int, tuple of int or tuple of pairs
-        By how much windows reach beyond the elements, as for :func:`conv_general`. The padding is
-        minus infinity.
+        The number of elements of minus infinity that are added on either side, as for
+        :func:`conv_general`.
 
     Returns
     -------
     Array
-        Shape (N, *outputs, C), of x's type. NaN is the greatest element.
+        Shape (N, *outputs, C), of x's type. If a window has a NaN, its result is NaN.
 
     Raises
     ------
     TypeError
-        x is no Array of a real floating-point type, or a number is no int.
+        x is not an Array of a real floating-point type, or a number is not an int.
     ValueError
         x has no spatial dimension or more than 3, a number is out of its range, or the window is
         larger than the padded x by more than one place (by one, the result is empty).
 
     Notes
     -----
-    It is PyTorch's ``torch.nn.functional.max_pool1d`` to ``max_pool3d``, of channels that are last.
+    This is PyTorch's ``torch.nn.functional.max_pool1d`` to ``max_pool3d``, with channels last.
 
     Examples
     --------
@@ -139,13 +139,13 @@ def max_pool(x, kernel_size, stride=None, padding=0):
 
 
 def avg_pool(x, kernel_size, stride=None, padding=0):
-    """Take the mean of each window, of 1 to 3 spatial dimensions.
+    """Take the mean of each window; windows have 1 to 3 spatial dimensions.
 
     Parameters
     ----------
     x : Array
     kernel_size, stride, padding
-        As for :func:`max_pool`; but the padding is zeros, which count.
+        As for :func:`max_pool`; but the padding is zeros, which are part of the mean.
 
     Returns
     -------
@@ -154,7 +154,7 @@ def avg_pool(x, kernel_size, stride=None, padding=0):
 
     Notes
     -----
-    It is PyTorch's ``torch.nn.functional.avg_pool1d`` to ``avg_pool3d``, of channels that are last.
+    This is PyTorch's ``torch.nn.functional.avg_pool1d`` to ``avg_pool3d``, with channels last.
 
     Examples
     --------
@@ -187,7 +187,7 @@ def max_pool_vjp(g, x, kernel_size, stride=None, padding=0):
     Raises
     ------
     TypeError, ValueError
-        As by :func:`max_pool`; or g has another type or shape.
+        The errors of :func:`max_pool`; or g has another type or shape.
 
     Examples
     --------
@@ -219,7 +219,7 @@ def avg_pool_vjp(g, x, kernel_size, stride=None, padding=0):
     Raises
     ------
     TypeError, ValueError
-        As by :func:`avg_pool`; or g has another type or shape.
+        The errors of :func:`avg_pool`; or g has another type or shape.
 
     Examples
     --------

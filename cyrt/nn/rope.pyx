@@ -70,7 +70,7 @@ cdef Array check_freqs(str name, Array freqs, Array x, long long pairs):
 
 
 cdef bint describe(RopeSpace* space, int operand, Array x) noexcept:
-    """Set shape and strides of an operand; return False if they are no RopeSpace."""
+    """Set shape and strides of an operand; return False if a RopeSpace cannot represent them."""
     cdef int d, last = x.ndim_ - 1
     cdef long long heads = 1
     if x.dims[last] > 1 and x.steps[last] != 1:
@@ -170,30 +170,31 @@ def rope(x, dims, traditional=False, base=10000.0, scale=1.0, offset=0, freqs=No
     """Rotate pairs of features by angles that are proportional to their position.
 
     Pair i at position t is rotated by the angle ``scale * (t + offset) * base ** (-2 * i / dims)``
-    (Su et al., "RoFormer", arXiv:2104.09864). Angles are computed and reduced to a turn in float64,
-    sine and cosine are computed in float32.
+    (Su et al., "RoFormer", arXiv:2104.09864). Angles are computed, and reduced to less than a turn,
+    in float64; sine and cosine are computed in float32.
 
     Parameters
     ----------
     x : Array
         float16, bfloat16 or float32, shaped (..., positions, features).
     dims : int
-        The number of features that are rotated, the first ones; even. The others are copied.
+        The number of features that are rotated, which must be even: the first ones are rotated, the
+        others are copied.
     traditional : bool
         True: features 2 i and 2 i + 1 are pair i. False: features i and i + dims / 2.
     base : float
-        The base of the angles; above 0. It is ignored if there are `freqs`.
+        The base of the angles, greater than 0. It is ignored if `freqs` are given.
     scale : float
-        The factor of the positions.
+        The factor by which positions are multiplied.
     offset : int or Array
         The position of the first row. An Array of integers on x's device is read when the operation
         runs: one number, or one for each index of x's first dimension (if x has more than two).
     freqs : Array, optional
         Of a real floating-point type, shape (dims / 2,): pair i is rotated by
-        ``scale * (t + offset) / freqs[i]``.
-        float32 has too few digits for positions beyond some thousands; float64 suffices for all.
+        ``scale * (t + offset) / freqs[i]``. Use float64 for positions beyond some thousands, for
+        which float32 has too few digits.
     out : Array, optional
-        The array that receives the result, which is cast to its type within its kind; it may be x.
+        The array that receives the result, cast to the array's type within its kind; it may be x.
 
     Returns
     -------
@@ -205,8 +206,8 @@ def rope(x, dims, traditional=False, base=10000.0, scale=1.0, offset=0, freqs=No
     TypeError
         x, offset or freqs are of another type.
     ValueError
-        x has fewer than two dimensions, `dims` is odd or exceeds the features, or a shape differs,
-        that of `out` too.
+        x has fewer than two dimensions, `dims` is odd or greater than the number of features, or
+        the shape of `out` or another argument is wrong.
 
     Examples
     --------

@@ -42,8 +42,8 @@ cdef Array along_last(Array x, int axis):
 
 
 cdef Array record(int op, Array x, Array gradient, Array targets, Array out):
-    """Record an operation along the last axis. `out`, if there is one, takes rows; x and it are
-    views with that axis last."""
+    """Record an operation along the last axis. If `out` is given, it receives the rows; x and `out`
+    are views with that axis last."""
     cdef Operand[4] operands
     cdef Rows rows
     cdef Array source, target = out
@@ -125,7 +125,7 @@ cdef int check_columns(int op, object targets, int axis, long long n) except -1:
 
 
 def softmax(x, axis=-1, precise=False, *, out=None):
-    """Compute the exponentials of the elements, divided by their sum along an axis.
+    """Compute the exponentials of the elements, divided by the sum of these along an axis.
 
     Parameters
     ----------
@@ -134,9 +134,9 @@ def softmax(x, axis=-1, precise=False, *, out=None):
         is not contiguous or its rows are not evenly spaced.
     axis : int
     precise : bool
-        Ignored, for users of MLX: sums are always in float32, of float64 in float64.
+        Ignored; it exists for users of MLX. Sums are always in float32, for float64 in float64.
     out : Array, optional
-        The array that receives the result, which is cast to its type within its kind; it may be x.
+        The array that receives the result, cast to the array's type within its kind; it may be x.
 
     Returns
     -------
@@ -147,7 +147,7 @@ def softmax(x, axis=-1, precise=False, *, out=None):
     Raises
     ------
     TypeError
-        x is no array of those types.
+        x is not an array of one of these types.
     ValueError
         x is 0-dimensional, or `out` has another shape.
     numpy.exceptions.AxisError
@@ -168,7 +168,7 @@ def softmax(x, axis=-1, precise=False, *, out=None):
 
 
 def log_softmax(x, axis=-1, *, out=None):
-    """Compute the logarithm of :func:`softmax`, without loss where that is small.
+    """Compute the logarithm of :func:`softmax`, which is also accurate where softmax is small.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def log_softmax(x, axis=-1, *, out=None):
 
     Notes
     -----
-    It is PyTorch's ``torch.nn.functional.log_softmax``.
+    This is PyTorch's ``torch.nn.functional.log_softmax``.
 
     Examples
     --------
@@ -213,7 +213,7 @@ def softmax_vjp(g, y, axis=-1):
     Raises
     ------
     TypeError, ValueError, numpy.exceptions.AxisError
-        As by :func:`softmax`; or g differs from y in type or shape.
+        The errors of :func:`softmax`; or g differs from y in type or shape.
 
     Examples
     --------
@@ -231,15 +231,15 @@ def softmax_vjp(g, y, axis=-1):
 
 
 def cross_entropy(logits, targets, axis=-1):
-    """Compute the negative logarithms of the targets' probabilities, which are a softmax.
+    """Compute the negative logarithms of the targets' probabilities, the softmax of logits.
 
     Parameters
     ----------
     logits : Array
-        float16, bfloat16, float32 or float64: numbers of which :func:`softmax` makes probabilities.
+        float16, bfloat16, float32 or float64: numbers whose :func:`softmax` is the probabilities.
     targets : Array
-        Integers of the shape of the logits without the axis: indices along the axis, from 0. With
-        ``CYRT_CHECK=1`` they are checked; otherwise the loss of one that is out of range is NaN.
+        Integers of the shape of the logits without the axis: indices along the axis, from 0. If an
+        index is out of range, its loss is NaN; with ``CYRT_CHECK=1`` it is an error.
     axis : int
 
     Returns
@@ -250,7 +250,7 @@ def cross_entropy(logits, targets, axis=-1):
     Raises
     ------
     TypeError
-        The logits are no array of those types, or the targets are no integers.
+        The logits are not an array of one of these types, or the targets are not integers.
     ValueError
         The logits are 0-dimensional, or the targets have another shape.
     IndexError
@@ -260,7 +260,7 @@ def cross_entropy(logits, targets, axis=-1):
 
     Notes
     -----
-    It is PyTorch's ``torch.nn.functional.cross_entropy`` with ``reduction="none"``.
+    This is PyTorch's ``torch.nn.functional.cross_entropy`` with ``reduction="none"``.
 
     Examples
     --------
@@ -282,18 +282,18 @@ def cross_entropy_vjp(g, logits, targets, axis=-1):
     g : Array
         The gradient of the losses, of their shape and type.
     logits, targets : Array
-        As of :func:`cross_entropy`. Rows of targets that are out of range are NaN.
+        As for :func:`cross_entropy`. If a target is out of range, its row of the result is NaN.
     axis : int
 
     Returns
     -------
     Array
-        ``g * (softmax(logits) - 1 at the target)``, of the logits' shape and type.
+        ``g * (softmax(logits) - one_hot(targets))``, of the logits' shape and type.
 
     Raises
     ------
     TypeError, ValueError, IndexError, numpy.exceptions.AxisError
-        As by :func:`cross_entropy`; or g differs from the losses in type or shape.
+        The errors of :func:`cross_entropy`; or g differs from the losses in type or shape.
 
     Examples
     --------
