@@ -52,7 +52,7 @@ _NAME_MAP_ERROR = re.compile(
     r"^__nv_name_map\(\d+\): error: (?P<why>.*)\n +#pragma nv_mangled_name (?P<name>.*)$",
     re.MULTILINE,
 )
-# All that NVRTC says of the names: lines of a file that is not the user's.
+# All messages of NVRTC on the names: they are about lines of a file that is not the user's.
 _NAME_MAP_DIAGNOSTIC = re.compile(
     r"^__nv_name_map\(\d+\): .*\n(?:[ \t].*\n|\n)*|^\d+ errors? detected in the compilation .*\n?",
     re.MULTILINE,

@@ -1,15 +1,16 @@
 """The disk cache: entries of JSON facts and bytes under a key, safe for concurrent processes.
 
 INVARIANTS
-- An entry is written whole to a file of its own and renamed to its name: a reader, or a writer
-  that is killed, sees the old one, the new one or none.
+- An entry is written completely to a separate file, which is then renamed: a reader sees the old
+  entry, the new one or none, also if a writer is killed.
 - An entry is a regular file of the user's own, opened without following a link or waiting, of the
   size in its header. Every byte, including the key, is checked before any is used; reading runs no
   code. An entry that fails a check counts as absent.
 - The ownership and mode of the folder are checked on the opened folder, at each use, and its files
-  are opened through that handle: nobody can exchange it in between. Only the root may be a link.
+  are opened through that handle, so that the folder cannot be replaced in between. Only the root
+  may be a link.
 - A file that another process is writing is never removed. A file that vanishes was removed by
-  another process: this is no error, and a writer writes it again.
+  another process: this is not an error, and a writer writes it again.
 - The cache never decides whether something works: an unreadable entry is made anew, and a failed
   write gives one warning.
 """
@@ -54,7 +55,7 @@ _PARTIAL_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLO
 
 
 class DamagedEntry(ValueError):
-    """The entry differs from what was written."""
+    """The entry was altered after it was written."""
 
 
 class _Untrusted(OSError):

@@ -46,9 +46,9 @@ def architecture(compute_capability: tuple[int, int], emulated: bool = False) ->
     Returns
     -------
     str
-        ``"sm_90"``: code for the GPU itself, which a driver older than NVRTC loads too, within the
-        same major version. PTX of the highest architecture below for a GPU that NVRTC does not
-        know.
+        ``"sm_90"``: code for the GPU itself, which a driver older than NVRTC can load, too, if its
+        major version is the same. For a GPU that NVRTC does not know, PTX of the highest
+        architecture below it.
 
     Raises
     ------

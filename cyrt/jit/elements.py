@@ -59,7 +59,7 @@ def elements(parameter: Parameter) -> Elements | None:
     Returns
     -------
     Elements or None
-        None if it is no pointer, or if only PTX declares it as one.
+        None if it is not a pointer, or if only PTX declares it as one.
     """
     if parameter.code != "pointer" or "*" not in parameter.type:
         return None

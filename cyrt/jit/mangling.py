@@ -116,7 +116,7 @@ class _Reader:
         node: _Node | None = None
         while not self.take("E"):
             if self.at("S") and node is None:
-                # "St" is no candidate by itself, and neither is a substitution.
+                # Neither "St" alone nor a substitution is a candidate.
                 node = _Node("name", "std") if self.take("St") else self.substitution()
                 continue
             if self.at("I") and node is not None:

@@ -25,7 +25,7 @@ _INSTALL = (
 
 @contextlib.contextmanager
 def _collector_off() -> Iterator[None]:
-    """No finalizer runs inside the block, unless the program calls the collector itself."""
+    """A block in which no finalizer runs, unless the program calls the collector itself."""
     enabled = gc.isenabled()
     gc.disable()
     try:

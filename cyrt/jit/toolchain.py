@@ -65,7 +65,7 @@ _folders: tuple[Folder, ...] | None = None
 
 
 def library() -> Library:
-    """Return the NVRTC that compiles here; a `CompileError` if there is none."""
+    """Return the NVRTC that compiles in this process; a `CompileError` if there is none."""
     global _library
     if _library is None:
         _library = _remembered_library()
@@ -195,7 +195,7 @@ def _place(folder: str) -> tuple[int, int] | None:
 
 
 def _has_cuda_alone(folder: str) -> bool:
-    """True if CUDA's headers are there, and not mixed with all others as in a system's folder."""
+    """True if the folder has CUDA's headers, and not all other headers as a system's folder has."""
     if os.path.basename(os.path.realpath(folder)) == "cccl":
         folder = os.path.join(folder, os.pardir)
     has_cuda, has_others = (

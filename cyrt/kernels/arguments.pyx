@@ -55,7 +55,7 @@ cdef int set_checks(Param* param, object fit, bint strided) except -1:
 
 
 cdef str conversion(unsigned int traits, list types):
-    """How an array becomes one of the types; complex numbers keep both parts where one can."""
+    """The advice that converts an array to one of the types; complex types are kept if possible."""
     if any([each.kind == "c" and traits >> <int>each.code & 1 for each in DTYPES]):
         wide = [each for each in types if each.kind == "c"]
         if not wide:

@@ -1,4 +1,4 @@
-"""The command encoder, with which users record operations."""
+"""The command encoder, by which users record operations."""
 
 import weakref
 from contextlib import ContextDecorator
@@ -36,8 +36,8 @@ from cyrt.runtime.waiting cimport wait_state
 
 
 class _Block(ContextDecorator):
-    """A compiled replacement of the context managers that `contextlib.contextmanager` makes. No
-    signal handler runs while it begins or ends a block, so no signal leaves a block open."""
+    """A compiled replacement of the context managers of `contextlib.contextmanager`. No signal
+    handler runs while it begins or ends a block, so that no signal can leave a block open."""
 
     def __init__(self, function, arguments, options):
         self.made_of = function, arguments, options
@@ -68,8 +68,8 @@ class _Block(ContextDecorator):
 
 
 def block(function):
-    """Make a function that returns blocks of a generator function that goes on raising what is
-    raised inside."""
+    """Make a function that returns blocks from a generator function; the generator must raise again
+    what was raised inside the block."""
     @wraps(function)
     def begin(*arguments, **options):
         return _Block(function, arguments, options)
@@ -94,20 +94,20 @@ cdef class CommandEncoder(Recorder):
     stream. This class creates another encoder, which is current inside ``with encoder.stream:``.
     The memory that operations read and write decides which of them wait for which. A batch is
     launched by :meth:`commit`, when it reaches a limit, and when its results are needed. Only the
-    thread that created the encoder may use it; a stream's own encoder is for every thread that asks
-    for it.
+    thread that created the encoder may use it; the encoder that :func:`cyrt.current_encoder`
+    returns may be used by every thread that calls that function.
 
     Parameters
     ----------
     stream : Stream, optional
         The stream whose operations the encoder records; default: a new stream.
     max_ops : int, optional
-        The most operations in a batch (default: ``CYRT_MAX_OPS_PER_GRAPH``).
+        The maximum number of operations in a batch (default: ``CYRT_MAX_OPS_PER_GRAPH``).
     max_mb : int, optional
-        The most memory that a batch uses, in MB, counting each block once (default:
+        The maximum memory that a batch uses, in MB, each block counted once (default:
         ``CYRT_MAX_MB_PER_GRAPH``).
     graphs : bool, optional
-        False launches each operation at once, without a graph (default: ``CYRT_GRAPHS``).
+        False launches each operation immediately, without a graph (default: ``CYRT_GRAPHS``).
 
     Raises
     ------
@@ -176,8 +176,8 @@ cdef class CommandEncoder(Recorder):
         ----------
         kernel : Kernel or TritonKernel
         grid, block : int or tuple of up to three ints
-            Blocks in the grid, threads in a block; x first. Triton has chosen the block of its
-            kernels: it is None, and the grid is that of ``kernel[grid]``.
+            Blocks in the grid, threads in a block; x first. For a TritonKernel, `grid` is that of
+            ``kernel[grid]``, and `block` is None, because Triton has chosen it.
         args : tuple or list
             An argument for each parameter, as in ``kernel[grid, block](*args)``.
         smem : int
@@ -185,17 +185,18 @@ cdef class CommandEncoder(Recorder):
         cluster : int or tuple of up to three ints, optional
             Blocks in a cluster; the grid must be a multiple of it. It needs compute capability 9.0.
         cooperative : bool
-            Whether all blocks run at once and may synchronise with each other.
+            Whether all blocks run at the same time and may synchronise with each other.
         reads, writes : sequence of Buffer or array, optional
             The memory that the kernel reads or writes; it replaces the reads, or the writes, of the
-            kernel's signature. Name memory behind pointers inside structs here: otherwise the
-            operation is ordered against all others.
+            kernel's signature. Name memory behind pointers inside structs here. Otherwise the
+            kernel waits for all operations before it, and all later operations wait for it.
 
         Raises
         ------
         TypeError, ValueError
             An argument does not match its parameter, a cooperative grid has more blocks than can
-            run at once, the grid is not a multiple of the cluster, or the device has no clusters.
+            run at the same time, the grid is not a multiple of the cluster, or the device has no
+            clusters.
         """
         self.own()
         record_launch(self, kernel, grid, block, args, smem, cluster, cooperative, reads, writes)
@@ -203,14 +204,14 @@ cdef class CommandEncoder(Recorder):
     def add_memcpy(self, dst, src, *, bint blocking=True):
         """Record a copy of all bytes.
 
-        Host memory is read, or written, before the call returns, unless `blocking` is False.
+        When the call returns, host memory has been read or written, unless `blocking` is False.
 
         Parameters
         ----------
         dst, src : Buffer, array of another library, or buffer-protocol object
             Target and source, of equal size; one of them is a Buffer or a contiguous cyrt array.
         blocking : bool
-            False returns at once, as in :meth:`Buffer.copy_from`.
+            False returns immediately, as in :meth:`Buffer.copy_from`.
 
         Raises
         ------
@@ -250,8 +251,8 @@ cdef class CommandEncoder(Recorder):
             A ``CUgraph`` handle, or an object that has one as ``int(child)`` or ``child.handle``.
             The graph is copied as it is now.
         reads, writes : sequence of Buffer or array, optional
-            The memory that the graph reads and writes. Without both, the node is ordered against
-            all other operations.
+            The memory that the graph reads and writes. If neither is given, the node waits for all
+            operations before it, and all later operations wait for it.
 
         Raises
         ------
@@ -281,8 +282,9 @@ cdef class CommandEncoder(Recorder):
         Parameters
         ----------
         reads, writes : sequence of Buffer or array, optional
-            The memory that the work reads and writes, evaluated at the end of the block. Without
-            both, the node is ordered against all other operations.
+            The memory that the work reads and writes; the lists are read at the end of the block.
+            If neither is given, the node waits for all operations before it, and all later
+            operations wait for it.
 
         Yields
         ------
@@ -294,7 +296,7 @@ cdef class CommandEncoder(Recorder):
         RuntimeError
             A capture or ``concurrent()`` is open already, or nothing was put on the stream.
         CudaError
-            A call that is not allowed during a capture invalidated it.
+            A call that is not allowed during a capture made the capture invalid.
         """
         cdef ChildGraph child
         self.own()
@@ -324,13 +326,15 @@ cdef class CommandEncoder(Recorder):
     def concurrent(self):
         """Record kernels inside the block without order among them; later operations wait for all.
 
-        Inside the block, operations of arrays and kernels still wait for earlier operations of
-        arrays on the same memory. What a kernel inside writes is valid only after the block.
+        Inside the block, kernels and operations on arrays still wait for earlier operations on
+        arrays that use the same memory. The memory that a kernel inside writes is valid only after
+        the block.
 
-        The block belongs to the thread that opens it, and within it to the context (PEP 567). What
-        others record on the stream meanwhile is in order: it waits for the kernels that the block
-        has recorded, and those that the block records later wait for it. So do the kernels of a
-        ``concurrent()`` block that another thread or task has open on the same stream.
+        The block belongs to the thread that opens it, and within the thread to the context
+        (PEP 567). Operations that other threads or tasks record on the stream meanwhile wait for
+        the kernels that the block has recorded, and kernels that the block records later wait for
+        these operations. This is also true for kernels of a ``concurrent()`` block of another
+        thread or task.
 
         Raises
         ------
@@ -369,16 +373,16 @@ cdef class CommandEncoder(Recorder):
         checked_event(event).wait(self.stream)
 
     def keep(self, obj):
-        """Keep an object alive until the batch that is being recorded has ended."""
+        """Keep an object alive until the batch that is being recorded has finished."""
         self.own()
         recorders.keep(self, obj)
 
     def add_completed_handler(self, handler):
-        """Call a function when the batch that is being recorded has ended or failed.
+        """Call a function when the batch that is being recorded has finished or failed.
 
-        The handlers of a stream run in order, on a thread of cyrt. An exception of a handler goes
-        to ``sys.unraisablehook``. What a handler itself has recorded, on any stream and device, is
-        launched when it returns.
+        The handlers of a stream run in order, on a thread that cyrt starts. An exception of a
+        handler goes to ``sys.unraisablehook``. Operations that the handler itself records, on any
+        stream and device, are launched when it returns.
 
         Parameters
         ----------
@@ -401,7 +405,7 @@ cdef class CommandEncoder(Recorder):
         commit(self.state, b"commit()")
 
     def synchronize(self):
-        """Launch what is recorded and wait until it has ended."""
+        """Launch what is recorded and wait until it has finished."""
         self.own()
         wait_state(self.state)
 
@@ -506,13 +510,13 @@ def batch():
 
     Work on other libraries' memory is launched at the end of the block, too, not after each
     operation. What was recorded before the block is launched first. A block of at most
-    ``CYRT_MAX_OPS_PER_GRAPH`` operations is one batch; a longer one is cut at that limit, and from
-    there on as elsewhere. A batch ends earlier where it reaches the limit of memory, at a
-    ``commit()``, and where somebody needs what is recorded: a read, a copy between host and device,
-    an event, an address or stream that is handed out, another stream or thread.
+    ``CYRT_MAX_OPS_PER_GRAPH`` operations is one batch; a longer block is divided at that limit, and
+    after that as outside of blocks. A batch ends earlier at the limit of memory, at a ``commit()``,
+    and if something needs what is recorded: a read, a copy between host and device, an event,
+    reading an address or a stream's handle, another stream or thread.
 
-    The block belongs to the thread that opens it, and within it to the context (PEP 567): for
-    others that record on the same stream it does not exist.
+    The block belongs to the thread that opens it, and within the thread to the context (PEP 567).
+    It does not apply to other threads and tasks that record on the same stream.
 
     Yields
     ------

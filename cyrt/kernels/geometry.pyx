@@ -14,7 +14,7 @@ cdef enum:
     PORTABLE_CLUSTER = 8    # blocks (CUDA programming guide, thread block clusters)
 
 # The limits of every device that CUDA 12 supports (CUDA programming guide, compute capabilities).
-# A launch checks those of its device; here they are only told.
+# A launch checks the limits of its device; these are only for messages.
 cdef dict RANGES = {
     "grid": " to 2,147,483,647 (x) or 65,535 (y and z)",
     "block": " to 1,024 (x and y) or 64 (z)",

@@ -52,7 +52,7 @@ cdef enum:
     RANGE_BYTES = 16            # the size of a UsableRange of cyrt/emulator/exec/ranges.hpp
     DECLARED_RANGES = 8         # those of `reads=` and `writes=`; the last one spans all others
 
-# CUDA's vector types: structs that hold no pointer.
+# CUDA's vector types: structs that contain no pointer.
 POINTER_FREE = frozenset(
     f"{base}{count}" for count in (1, 2, 3, 4) for base in (
         "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "longlong",
@@ -63,7 +63,7 @@ POINTER_FREE = frozenset(
 @cython.no_gc       # no member refers back to the object
 @cython.freelist(16)
 cdef class Launch:
-    """A kernel with its grid and block; calling it launches."""
+    """A kernel with a grid and a block; a call launches it."""
 
     def __init__(self, *args, **keywords):
         raise TypeError("a launch is made by kernel[grid, block]")
@@ -74,22 +74,23 @@ cdef class Launch:
         Parameters
         ----------
         *args
-            One for each parameter: numbers for scalars, converted and range-checked as declared;
-            for pointers Buffers, arrays of other libraries, ``cyrt.pointer(...)`` or None (a null
-            pointer); bytes, NumPy structured scalars or arrays, or ctypes structures of exactly
-            its size for structs.
+            One for each parameter. For a scalar: a number, which is converted to the declared type,
+            and must be in its range. For a pointer: an Array, a Buffer, an array of another
+            library, ``cyrt.pointer(...)`` or None (a null pointer). For a struct: bytes, a NumPy
+            structured scalar or array, or a ctypes structure, of exactly the struct's size.
         reads, writes : list or tuple of Buffers and arrays, optional
-            Memory that the kernel accesses without an argument: through pointers inside structs and
-            behind ``T**``. Without both, such a kernel is ordered with all other work; with one of
-            them, it is ordered by its pointer arguments and by the memory listed.
+            Memory that the kernel uses but that is not an argument: through pointers inside structs
+            and behind ``T**``. If neither is given, such a kernel waits for all earlier work, and
+            all later work waits for it. Otherwise it is ordered by its pointer arguments and by the
+            memory that is named.
 
         Raises
         ------
         TypeError, ValueError
-            An argument does not fit its parameter (the message shows the signature): an array's
-            type is a TypeError, its layout or alignment a ValueError (:class:`Kernel` has the
-            rule). Or a Buffer is freed or of another device, or the geometry is more than the
-            kernel or device allows.
+            An argument does not fit its parameter; the message shows the signature. A wrong type is
+            a TypeError, a wrong layout or alignment a ValueError (:class:`Kernel` has the rules).
+            Or a Buffer is freed or is on another device, or the geometry exceeds the limits of the
+            kernel or the device.
         """
         if self.kernel is None:
             raise RuntimeError("the Launch was not made by kernel[grid, block]")
@@ -130,9 +131,9 @@ cdef class Kernel:
            strided=False)\n--\n
     One function of device code.
 
-    ``kernel[grid, block](*args)`` and ``kernel[grid, block, smem](*args)`` put it on the current
-    stream: ``grid`` and ``block`` are an int or a tuple of up to three, x first, ``smem`` is bytes
-    of dynamic shared memory.
+    ``kernel[grid, block](*args)`` and ``kernel[grid, block, smem](*args)`` launch it on the current
+    stream. ``grid`` and ``block`` are an int or a tuple of up to three ints, x first; ``smem`` is
+    the number of bytes of dynamic shared memory.
 
     Parameters
     ----------
@@ -148,46 +149,47 @@ cdef class Kernel:
     options, headers, define
         Options of the compiler, as for :class:`Module`; for source only.
     pdl : bool
-        Programmatic dependent launch: the kernel may start while the one it depends on still
-        runs. It executes ``griddepcontrol.wait`` (``cudaGridDependencySynchronize()``) in every
-        thread before it touches global memory. Requires compute capability 9.0; has no effect
-        below, and with ``CYRT_PDL=0``. If the kernel branches on a parameter before that, the
-        parameters are fetched while the kernel waits: 0.07 of 0.70 µs on an H200.
+        Whether the kernel takes part in programmatic dependent launch, so that it may start while
+        the kernel on which it depends is still running. It must execute ``griddepcontrol.wait``
+        (``cudaGridDependencySynchronize()``) in every thread before it accesses global memory. This
+        needs compute capability 9.0; below that, and with ``CYRT_PDL=0``, it has no effect. If the
+        kernel branches on a parameter before the wait, parameters are loaded while it waits, which
+        saves 0.07 of 0.70 µs on an H200.
     strided : bool
-        The kernel computes addresses from strides: it accepts arrays that are not C-contiguous, a
-        pointer to the element whose indices are all 0, and receives the strides as separate
-        arguments.
+        Whether the kernel computes addresses from strides, which it gets as separate arguments.
+        Then it accepts arrays that are not C-contiguous, and the pointer is the address of the
+        element whose indices are all 0.
 
     Attributes
     ----------
     name : str
         The name that was given.
     module : Module
-        The code that holds the kernel.
+        The code that contains the kernel.
 
     Notes
     -----
-    A launch checks its arrays, both cyrt's and other libraries', against the kernel's C++
+    A launch checks its arrays, those of cyrt and of other libraries, against the kernel's C++
     declaration:
 
     ====================================  ==========================================================
     Parameter                             Arrays that it accepts
     ====================================  ==========================================================
-    ``float*``, ``unsigned*``, ...        same kind and size; ``long`` is ``long long``
+    ``float*``, ``unsigned*``, ...        the same kind and size; ``long`` is ``long long``
     ``__half*``, ``__nv_bfloat16*``       float16; bfloat16
     ``bool*``                             bool, int8 and uint8
     ``float2*``, ``half2*``, ...          the element type, or complex numbers for pairs of floats;
-                                          aligned, a whole number of vectors
+                                          aligned; the size is a multiple of the vector's
     ``cuda::std::complex<float>*``, ...   complex numbers or their parts, with the same rule
     ``T**``                               64-bit integers
     ``void*``, ``char*``, one byte        every type
     structs and enumerations              every type
     ====================================  ==========================================================
 
-    Arrays are C-contiguous, unless the kernel is made with ``strided=True``. It accepts a broadcast
-    view (a stride of 0 in a dimension of more than one element) only if the pointer is ``const``,
-    too. The element type of a Buffer is not known and not checked. Arguments are not checked
-    either if the code does not declare its parameters' types (PTX and cubins of ``extern "C"``
+    Arrays must be C-contiguous, unless the kernel is made with ``strided=True``. A broadcast view
+    (a stride of 0 in a dimension of more than one element) is accepted only if, in addition, the
+    pointer is ``const``. The element type of a Buffer is not known and not checked. Arguments are
+    not checked if the code does not declare its parameters' types (PTX and cubins of ``extern "C"``
     kernels, without `signature`).
 
     Raises
@@ -246,25 +248,25 @@ cdef class Kernel:
     @staticmethod
     def from_triton(function, *, signature=None, constants=None, num_warps=4, num_stages=3,
                     num_ctas=1):
-        """A kernel of Triton, launched as ``kernel[grid](*args)``.
+        """Make a kernel of a function of Triton; it is launched as ``kernel[grid](*args)``.
 
         Parameters
         ----------
         function
-            A function with ``@triton.jit``, which Triton compiles at its first launch, once for
-            each specialisation: which integers are 1, which integers and addresses are multiples
-            of 16. Or a kernel that Triton has compiled (what ``triton.compile``, ``warmup`` and
-            a launch return), which is used as it is: its arguments have to be what it was
-            specialised for.
+            A function with ``@triton.jit``. Triton compiles it at the first launch for each
+            specialisation, that is, for each combination of integers that are 1, and of integers
+            and addresses that are multiples of 16. Or a kernel that Triton has compiled (the result
+            of ``triton.compile``, ``warmup`` or a launch), which is used as it is: its arguments
+            must have the properties for which it was specialised.
         signature : mapping or str
             Triton's types of the arguments of launches, by the parameters' names or in their
             order: ``{"x": "*fp32", "n": "i32"}`` or ``"*fp32, i32"``. ``"*kfp32"`` or
-            ``"const *fp32"`` is a pointer that is only read; any other one is read and written.
-            Compiled kernels carry it.
+            ``"const *fp32"`` is a pointer that is only read; other pointers are read and written.
+            Compiled kernels contain their signature.
         constants : mapping, optional
             The values of all other parameters (``tl.constexpr``) that have no default, by name.
         num_warps, num_stages, num_ctas : int
-            Triton's options. Compiled kernels carry them.
+            Triton's options. Compiled kernels contain them.
 
         Returns
         -------
@@ -273,11 +275,11 @@ cdef class Kernel:
         Raises
         ------
         TypeError
-            `function` is neither; autotuned functions are not taken, but their ``fn`` is. Or the
-            signature has a type that cyrt does not pass, such as a tensor descriptor.
+            `function` is neither. (For an autotuned function, pass its ``fn``.) Or the signature
+            has a type that cyrt cannot pass, such as a tensor descriptor.
         ValueError
-            The signature and constants are not those of the function. The compiled kernel needs
-            scratch memory, or was compiled for another architecture.
+            The signature and constants do not match the function. The compiled kernel needs scratch
+            memory, or was compiled for another architecture.
         """
         from cyrt.kernels.triton import TritonKernel
         from cyrt.kernels.triton_code import source
@@ -333,11 +335,11 @@ cdef class Kernel:
 
     @property
     def max_threads(self):
-        """Largest number of threads per block that its registers allow on the current device."""
+        """Maximum number of threads per block that its registers allow on the current device."""
         return self.load(current_ordinal()).max_threads
 
     def blocks_per_multiprocessor(self, block, smem=0):
-        """Number of blocks of this many threads that run on a multiprocessor at once."""
+        """Number of blocks of this many threads that a multiprocessor runs at the same time."""
         return self.load(current_ordinal()).blocks_per_multiprocessor(block, dynamic_smem(smem))
 
     def suggest(self, n, smem=0):
@@ -353,13 +355,14 @@ cdef class Kernel:
         Returns
         -------
         tuple of int
-            ``(grid, block)``: the block that :meth:`tune` chose for such an n, otherwise the block
-            of the highest occupancy, smaller if n would leave multiprocessors idle.
+            ``(grid, block)``. The block is the one that :meth:`tune` chose for such an n; otherwise
+            the one with the highest occupancy, or a smaller one if n is so small that
+            multiprocessors would be idle.
 
         Raises
         ------
         ValueError
-            More elements than one grid has threads for.
+            A grid cannot have as many threads as there are elements.
         """
         n = element_count(self.name, n)
         return cover_grid(self.name, n, self.block_for(n, dynamic_smem(smem)))
@@ -367,7 +370,8 @@ cdef class Kernel:
     def for_each(self, n, *args, smem=0, reads=None, writes=None):
         """Launch the kernel over n elements, one thread per element; do nothing for 0.
 
-        Grid and block are those of :meth:`suggest`. The kernel has to compare its index with n.
+        Grid and block are those of :meth:`suggest`. There may be more threads than elements, so the
+        kernel must compare its index with n.
 
         Parameters
         ----------
@@ -381,7 +385,7 @@ cdef class Kernel:
         Raises
         ------
         TypeError, ValueError
-            The errors of a launch, or more elements than one grid has threads for.
+            The errors of a launch; or a grid cannot have as many threads as there are elements.
         """
         cdef Launch bound
         grid, block = self.suggest(n, smem)
@@ -398,32 +402,32 @@ cdef class Kernel:
              writes=None):
         """Find the fastest block for n elements; :meth:`for_each` uses it in later calls.
 
-        Runs the kernel on these arguments, about a hundred times, and measures it with events on
-        the current stream. The memory that it writes through its pointer arguments and `writes` is
-        saved and restored before this returns; other memory that it writes (a variable of the
-        module, memory not declared) is not.
+        This runs the kernel on the arguments, about a hundred times, and measures it with events on
+        the current stream. The memory that the kernel writes through its pointer arguments and
+        `writes` is saved before and restored after that. Other memory that it writes (variables of
+        the module, memory that is not declared) is not restored.
 
         Parameters
         ----------
         n : int
-            Number of elements, at least 1. The choice holds for all sizes with as many bits.
+            Number of elements, at least 1. The choice is used for all n with as many bits.
         args : tuple or list
             The kernel's arguments.
         blocks : iterable of int
-            Block sizes to try; those over ``max_threads`` are skipped.
+            The blocks to measure; those greater than ``max_threads`` are skipped.
         smem, reads, writes
             As in :meth:`for_each`.
 
         Returns
         -------
         int
-            The fastest block. It is stored for this code and this model of device in the cache
-            folder (``CYRT_CACHE_DIR``), also for later processes.
+            The fastest block. It is stored in the cache folder (``CYRT_CACHE_DIR``) for this code
+            and this model of device, also for later processes.
 
         Raises
         ------
         TypeError, ValueError
-            The errors of :meth:`for_each`; no block that the kernel allows; n is 0.
+            The errors of :meth:`for_each`; the kernel allows none of the blocks; or n is 0.
         """
         values, n = argument_tuple(self.name, args), element_count(self.name, n)
         written = written_memory(self.name, self.params, values[:self.num_params], reads, writes)
@@ -462,7 +466,7 @@ offer_vectorcall(unbound, &unbound.vectorcall)
 
 
 cdef int read_geometry(Kernel self, config) except -1:
-    """Keep the last immutable one: in a loop with constants it is one object."""
+    """Keep the last immutable object: in a loop with constants it is always the same one."""
     cdef Geometry geometry
     cdef bint constant
     if not isinstance(config, tuple) or not 2 <= len(<tuple>config) <= 3:
@@ -521,15 +525,15 @@ cdef int adopt(Kernel self, module, str name) except -1:
 
 
 cdef bint may_be_programmatic(LoadedFunction function) except *:
-    """The loaded image decides: it has to be compiled for 9.0 or above, on such a device."""
+    """The loaded image decides: it must be compiled for 9.0 or above, and run on such a device."""
     return (settings.get("CYRT_PDL") and function.binary_version >= 90
             and Device(function.module.ordinal).compute_capability >= (9, 0)
             and cu.cuGraphAddTypedDependencies != NULL)
 
 
 cdef int lay_out(Kernel self, LoadedFunction function) except -1:
-    """Store the offset and size of each parameter, and of the ranges, which the driver takes as one
-    more parameter."""
+    """Store the offset and size of each parameter, and of the ranges, which are one more parameter
+    for the driver."""
     cdef list extents = [
         (self.params[i].offset, self.params[i].size)
         for i in range(self.num_params + self.num_hidden)]
@@ -547,7 +551,7 @@ cdef int lay_out(Kernel self, LoadedFunction function) except -1:
 
 
 cdef int bad_argument(Kernel kernel, int index, error) except -1:
-    """The same error with the argument's place and the signature."""
+    """The same error, with the argument's position and the signature."""
     parameter = kernel.signature_.parameters[index]
     name = f" {parameter.name}" if parameter.name else ""
     raise type(error)(
@@ -566,7 +570,8 @@ cdef inline LoadedFunction loaded_on(Kernel kernel, int ordinal):
 
 cdef inline bint pack_array(const Param* param, Memory array, int ordinal, char* blob,
                             Use* use) noexcept:
-    """Pack an array of the device that fits a pointer without a doubt. Return False for others."""
+    """Pack an array of the device that certainly fits a pointer. Return False for other
+    arguments."""
     cdef Block* block = block_of(array)
     if is_doubtful(param, array) or block == NULL or block.ordinal != ordinal \
             or block.epoch != contexts[ordinal].epoch or is_outside(block):
@@ -578,7 +583,7 @@ cdef inline bint pack_array(const Param* param, Memory array, int ordinal, char*
 
 cdef inline bint pack_usual(Kernel kernel, int ordinal, PyObject** args, char* blob, Use* uses,
                             int* num_uses) noexcept:
-    """Pack arrays, ints and floats that need no further check. Return False if there are others."""
+    """Pack arrays, ints and floats that need no further check. Return False if an argument does."""
     cdef const Param* param = kernel.params
     cdef PyObject* value
     cdef int i, count = 0
@@ -669,7 +674,7 @@ cdef bint pack_tensor(const Param* param, PyObject* value, int ordinal, char* bl
 
 cdef bint pack_with_tensors(Kernel kernel, int ordinal, PyObject** args, char* blob, Use* uses,
                             int* num_uses, Borrowed* borrowed) except -1:
-    """Do what `pack_usual` does for arguments among which are other libraries' tensors."""
+    """Do the same as `pack_usual` for arguments that include tensors of other libraries."""
     cdef const Param* param = kernel.params
     cdef PyObject* value
     cdef int i, count = 0
@@ -693,8 +698,8 @@ cdef bint pack_with_tensors(Kernel kernel, int ordinal, PyObject** args, char* b
 
 cdef int launch_on_tensors(Kernel kernel, const Geometry* geometry, StreamState* stream,
                            LoadedFunction function, PyObject** args, Py_ssize_t count) except -1:
-    """Launch on arguments among which may be tensors: inside a block that defers them with the
-    batch, else at once on the stream on which their library works."""
+    """Launch on arguments that may include tensors of other libraries: inside a block that defers
+    them, with the batch; otherwise immediately, on the stream on which their library works."""
     cdef Recorder encoder = encoder_of(stream)
     cdef char[STACK_BYTES] blob
     cdef Use[STACK_PARAMS] uses
@@ -863,7 +868,7 @@ cdef bint is_address(const char* number) noexcept:
 
 
 cdef const Block* owner_of(const Block* block) noexcept:
-    """Return the block of the pool that other libraries' memory is a part of; else that memory."""
+    """Return the block of the pool of which other libraries' memory is a part, or that memory."""
     cdef const Block* other = outside[block.ordinal]
     while other != NULL:
         if other.kind == DEVICE_MEMORY and contains(other, block):
@@ -873,7 +878,7 @@ cdef const Block* owner_of(const Block* block) noexcept:
 
 
 cdef void add_range(Kernel kernel, char* blob, int index, const Block* block) noexcept:
-    """Allow the bytes that the block's owner asked for."""
+    """Allow accesses to the bytes that the block's owner asked for."""
     cdef unsigned long long* range
     cdef unsigned long long end
     if block.kind == FOREIGN_MEMORY:
@@ -888,7 +893,7 @@ cdef void add_range(Kernel kernel, char* blob, int index, const Block* block) no
 
 
 cdef int add_ranges(Kernel kernel, char* blob, const Use* uses, int count) noexcept:
-    """Allow the memory of the arguments. Return the number of ranges, which were zero."""
+    """Allow accesses to the arguments' memory. Return the number of ranges, which were zero."""
     cdef int i
     for i in range(count):
         add_range(kernel, blob, i, uses[i].block)

@@ -40,7 +40,7 @@ def _read(path: Path) -> str | bytes:
 
 
 def _warn(log: str) -> None:
-    """Warn of what the compiler said, at the line outside of cyrt that made the module."""
+    """Warn of the compiler's messages, at the line outside of cyrt that made the module."""
     text = f"the compiler warns of the kernels:\n{log}"
     warnings.warn(text, RuntimeWarning, stacklevel=outside_stacklevel())
 
@@ -74,9 +74,9 @@ def _by_size(name: str, sizes: Sequence[tuple[int, int]]) -> Signature:
 class Module:
     """Device code, and the kernels in it: ``module["axpy<float>"]``.
 
-    Source is compiled for a device at its first use on that device. Kernels that are no templates
-    are always available, by their C++ names or their symbols; instances of templates must be listed
-    in ``names``.
+    Source is compiled for a device at its first use on that device. Kernels that are not
+    templates are always available, by their C++ names or their symbols. Instances of templates must
+    be listed in ``names``.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class Module:
         Options of NVRTC, such as ``"-use_fast_math"``. `options`, `headers` and `define` are for
         source only.
     headers : mapping of str to str, optional
-        Further headers: the name in ``#include`` to its text.
+        Additional headers: the name in ``#include`` and the text.
     define : mapping of str to object, optional
         Macros: ``{"BLOCK": 128, "FAST": True, "T": "float"}``. None and True define 1, as
         ``-DNAME`` does; ``""`` defines an empty one.
@@ -190,7 +190,7 @@ class Module:
 
     @property
     def names(self) -> list[str]:
-        """The names of the available kernels: as listed, otherwise as C++ or the symbol has it."""
+        """The names of the available kernels: the listed names, otherwise C++ names or symbols."""
         listed = self._listed()
         full = {
             symbol: jit.mangling.readable_name(symbol)

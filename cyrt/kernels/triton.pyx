@@ -1,9 +1,9 @@
 # cython: freethreading_compatible=False
 """Triton's kernels: ``kernel[grid](*args)``, compiled once for each specialisation.
 
-What Triton calls a specialisation is a *form* of each argument: 2 bits, of which the lower one says
-that an integer or an address is a multiple of 16, and the upper one that the argument is a constant
-of the code: the integer 1, or None.
+A specialisation of Triton consists of a *form* of each argument, which has 2 bits. The lower bit
+means that an integer or an address is a multiple of 16, the upper bit that the argument is a
+constant of the code: the integer 1, or None.
 """
 
 cimport cython
@@ -30,7 +30,7 @@ cdef enum:
     MULTIPLE = 1
     ONE = 2
     NULL_POINTER = 3
-    # What of an argument decides on its form.
+    # The property of an argument that decides on its form.
     IS_POINTER = 1
     IS_INTEGER = 2
     BY_ALIGNMENT = 4
@@ -42,7 +42,7 @@ ctypedef unsigned long long[2] Forms
 @cython.final
 @cython.no_gc
 cdef class Variant:
-    """A kernel, and the forms of arguments that it was compiled for."""
+    """A kernel, and the forms of arguments for which it was compiled."""
 
     cdef Kernel kernel
     cdef int ordinal
@@ -55,7 +55,7 @@ cdef class Variant:
 @cython.no_gc
 @cython.freelist(16)
 cdef class TritonLaunch:
-    """A kernel of Triton with its grid; calling it launches."""
+    """A kernel of Triton with a grid; a call launches it."""
 
     cdef Vectorcall vectorcall
     cdef TritonKernel kernel
@@ -70,15 +70,15 @@ cdef class TritonLaunch:
         Parameters
         ----------
         *args
-            The arguments that the signature has, in the order of the function's parameters;
-            constants are none. What each may be, and `reads` and `writes`, is described at
-            ``cyrt.Kernel``; arrays of all strides are accepted.
+            The arguments of the signature, in the order of the function's parameters, without the
+            constants. ``cyrt.Kernel`` describes which values they may have, and `reads` and
+            `writes`. Arrays may have any strides.
 
         Raises
         ------
         TypeError, ValueError
-            As in a launch of ``cyrt.Kernel``; or the kernel, which Triton had compiled before, was
-            compiled for a multiple of 16 where the argument is none.
+            The errors of a launch of ``cyrt.Kernel``. Or Triton had compiled the kernel before, for
+            a multiple of 16, and the argument is not a multiple of 16.
         """
         if self.kernel is None:
             raise RuntimeError("the launch was not made by kernel[grid]")
@@ -105,9 +105,9 @@ cdef object call(object self, PyObject** args, size_t count, PyObject* keywords)
 cdef class TritonKernel:
     """A kernel of Triton, made by ``cyrt.Kernel.from_triton``.
 
-    ``kernel[grid](*args)`` puts it on the current stream. ``grid`` is an int or a tuple of up to
-    three, or a function that makes one of a dict of the constants. Block and shared memory are
-    those that Triton compiled it for.
+    ``kernel[grid](*args)`` launches it on the current stream. ``grid`` is an int, a tuple of up to
+    three ints, or a function that returns one of these and is called with a dict of the constants.
+    Block and shared memory are those for which Triton compiled it.
 
     Attributes
     ----------
@@ -227,7 +227,7 @@ cdef int read_grid(TritonKernel self, grid) except -1:
 
 
 cdef object address_of(value):
-    """Return the address of an array's first element; None for what is no array."""
+    """Return the address of an array's first element; None for other values."""
     cdef list layout = []
     if isinstance(value, Memory):
         return (<Memory>value).address
@@ -242,8 +242,8 @@ cdef object address_of(value):
 
 
 cdef int slow_form(unsigned char traits, object value) except -1:
-    """The form of any other object than an array or an int. What it is not known for is GENERAL:
-    the launch converts it, or refuses it."""
+    """The form of an object that is not an array or an int. If it is not known, the form is
+    GENERAL, and the launch converts or refuses the object."""
     number = value
     if traits & IS_POINTER:
         if value is None:
@@ -276,7 +276,7 @@ cdef inline int form_of(unsigned char traits, PyObject* value) except -1:
 
 cdef int refuse_forms(TritonKernel kernel, PyObject** args, const unsigned long long* forms) \
         except -1:
-    """Raise the error of an argument that is not what a compiled kernel relies on."""
+    """Raise the error for an argument without a property on which a compiled kernel relies."""
     cdef int i
     for i in range(kernel.num_params):
         if (kernel.required[i // 32] & ~forms[i // 32]) >> 2 * (i % 32) & MULTIPLE:
@@ -292,7 +292,7 @@ cdef int refuse_forms(TritonKernel kernel, PyObject** args, const unsigned long 
 
 
 cdef Variant variant_of(TritonKernel kernel, int ordinal, const unsigned long long* forms):
-    """Return the variant for these forms; compile it if it is the first launch of them."""
+    """Return the variant for these forms; the first launch with them compiles it."""
     cdef Variant made
     cdef int i
     key = (ordinal, forms[0], forms[1])
@@ -323,7 +323,7 @@ cdef Variant variant_of(TritonKernel kernel, int ordinal, const unsigned long lo
 cdef Variant choose(TritonKernel kernel, int ordinal, const unsigned int* grid, PyObject** args,
                     Py_ssize_t* count, PyObject** kept, Geometry* geometry):
     """Return the variant for these arguments, and set the geometry of its launch. `kept` receives
-    the arguments that are no constants of its code, and `count` their number."""
+    the arguments that are not constants of its code, and `count` their number."""
     cdef Variant variant = kernel.last
     cdef Forms forms
     cdef int i

@@ -1,4 +1,4 @@
-"""What Triton compiles: functions with ``@triton.jit``, and kernels that it has compiled.
+"""Code of Triton: functions with ``@triton.jit``, and kernels that Triton has compiled.
 
 Source of the conventions: ``triton/runtime/jit.py`` (specialisation) and
 ``triton/backends/nvidia/driver.py`` (the launch) of Triton 3.6 to 3.9.
@@ -165,11 +165,11 @@ def _read_code(
 def _image(
     compiled: Any, name: str, arch: int, capability: tuple[int, int], emulated: bool
 ) -> bytes:
-    """Return the cubin, or PTX where the device runs that."""
+    """Return the cubin, or PTX if the device needs that."""
     own = 10 * capability[0] + capability[1]
     asm = getattr(compiled, "asm", None) or {}
-    # Code from 9.0 on is for one architecture only (sm_90a); older code runs on later GPUs, too:
-    # a cubin on those of its generation.
+    # Code for 9.0 and up is for one architecture only (sm_90a). Older code also runs on later GPUs;
+    # a cubin runs on those of its generation.
     fits = arch <= own if emulated or arch < 90 else arch == own
     if fits and "cubin" in asm and not emulated and arch // 10 == own // 10:
         return _bytes(asm["cubin"])
@@ -194,7 +194,8 @@ def _bytes(code: str | bytes) -> bytes:
 
 
 class Compiled:
-    """A kernel that Triton has compiled, which relies on what it was specialised for."""
+    """A kernel that Triton has compiled, for arguments with the properties of its
+    specialisation."""
 
     compiled = True
 
@@ -236,7 +237,7 @@ class Compiled:
 
 
 def _place(key: Any, names: list[str]) -> int:
-    """Return the place of a parameter, which Triton tells by its name or as ``(place,)``."""
+    """Return the index of a parameter, which Triton gives by its name or as ``(index,)``."""
     if isinstance(key, tuple):
         key = key[0]
     return names.index(key) if isinstance(key, str) else int(key)

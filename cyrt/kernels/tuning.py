@@ -96,11 +96,11 @@ def _fastest(launches: dict[int, Callable[[], None]], written: Sequence[Buffer])
         return begin.elapsed_time(end) / 1e3 / repeats
 
     try:
-        # The first round warms up, and determines how many launches make a sample: the same number
-        # for all blocks, since a sample has a fixed cost.
+        # The first round warms up, and determines the number of launches in a sample. It is the
+        # same for all blocks, because a sample has a fixed cost.
         shortest = min(sample(launch, 1) for launch in launches.values())
         repeats = min(_REPEATS, 1 + int(_SAMPLE_SECONDS / max(shortest, 1e-9)))
-        # Blocks alternate, so that a clock that drifts affects all of them alike.
+        # Blocks are measured in turns, so that a change of the clock rate affects all of them.
         times: dict[int, list[float]] = {block: [] for block in launches}
         for _ in range(_SAMPLES):
             for block, launch in launches.items():
@@ -134,7 +134,7 @@ def _remember(kernel: Kernel, n: int, smem: int, block: int) -> None:
 
 
 def recall_block(kernel: Kernel, n: int, smem: int) -> int | None:
-    """Return the block that an earlier tuning chose; None if there was none."""
+    """Return the block that an earlier tuning chose; None if there was no tuning."""
     store = cache.current()
     found = store.get(_key(_facts(kernel, n, smem))) if store else None
     return found[0]["block"] if found else None
