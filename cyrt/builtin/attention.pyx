@@ -43,8 +43,8 @@ cdef enum:
     WARP = 32
     VECTOR_BYTES = 16
     HELD_FEATURES = 1024    # a block whose rows have more features has half of the warps
-    WHOLE_CHUNKS = 2        # the most chunks of a cache that is not divided
-    WAVES = 1               # the most blocks for each multiprocessor where a cache is divided
+    WHOLE_CHUNKS = 2        # the maximum number of chunks of a cache that is not divided
+    WAVES = 1               # the maximum number of blocks per multiprocessor if a cache is divided
     NARROW = 64             # features of the first kernel by tensor cores
 
 # Kernels, in the order of Row.kernels.
@@ -156,7 +156,7 @@ cdef inline unsigned int writes_of(const AttentionSpace* space) noexcept:
 
 cdef void set_params(Attention* params, const Operand* operands,
                      const AttentionSpace* space) noexcept:
-    """Set all of them but what depends on the grid."""
+    """Set all parameters except those that depend on the grid."""
     memset(params, 0, sizeof(Attention))
     params.out = operands[OUT].address
     params.keys, params.values = operands[KEYS].address, operands[VALUES].address

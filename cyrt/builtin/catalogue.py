@@ -1,7 +1,7 @@
 """The catalogue: the kernel of each built-in operation for each element type.
 
-The build (tools/build_kernels.py), dispatch, the enumeration of the tests and the documentation use
-this one source. A row's expression is the text that its kernel is compiled from.
+The build (tools/build_kernels.py), the choice of kernels, the tests and the documentation use this
+one source. A row's expression is the text from which its kernel is compiled.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def row(op: str, name: str) -> Row:
     ValueError
         There is no such operation.
     TypeError
-        The operation does not take that type; the message lists the types that it takes.
+        The operation does not accept that type; the message lists the types that it accepts.
     """
     each = dtype(name)
     found = _BY_KEY.get((op, BY_SIZE[each.itemsize] if op in MOVES else each.name))
@@ -74,13 +74,13 @@ def family_of(op: str) -> str:
 
 
 def unknown_operation(op: str) -> ValueError:
-    """Return the error for a name that is no operation; it names similar operations."""
+    """Return the error for a name that is not an operation; it names similar operations."""
     import difflib
 
     similar = [repr(each) for each in difflib.get_close_matches(op, OPS, 3)]
     hint = f"did you mean {' or '.join(similar)}? " if similar else ""
     return ValueError(
-        f"{op!r} is no built-in operation; {hint}cyrt.builtin.catalogue.OPS has all of them"
+        f"{op!r} is not a built-in operation; {hint}cyrt.builtin.catalogue.OPS has all of them"
     )
 
 

@@ -71,8 +71,8 @@ cdef enum:
     # Depthwise convolutions.
     OUTPUTS = 4             # outputs of a thread
     TAPS = 4                # taps of a block that computes the weight's gradient
-    MOST_RESULTS = 4        # the most results of a channel
-    MOST_TAPS = 1024        # the most taps of a window
+    MOST_RESULTS = 4        # the maximum number of results of a channel
+    MOST_TAPS = 1024        # the maximum number of taps of a window
 
 cdef int CONV = op_code("conv"), INPUT_VJP = op_code("conv_input_vjp")
 cdef int WEIGHT_VJP = op_code("conv_weight_vjp")
@@ -402,9 +402,10 @@ cdef inline int strip_items(const Sizes* sizes) noexcept:
 
 cdef bint outdoes_library(const Sizes* sizes, int op, const Operand* operands,
                           const Convolution* view) noexcept:
-    """Return whether large tiles of float32 are faster than cuDNN's plans, as they were where these
-    neither transform images (of one tap, of windows that lie apart, of small images) nor round to
-    TF32: tiles for every multiprocessor, in whole, aligned vectors."""
+    """Return whether large tiles of float32 are faster than cuDNN's plans. In measurements they
+    were, with tiles for every multiprocessor, in whole, aligned vectors, if the plans neither round
+    to TF32 nor transform images (which they do not for one tap, windows that do not overlap, and
+    small images)."""
     cdef const Sliding* s = &view.sliding
     cdef unsigned long long places = view.batch_step | view.channels | view.results
     cdef long long taps = product(s.taps)

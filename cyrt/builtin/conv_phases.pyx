@@ -39,7 +39,7 @@ cdef enum:
     VECTOR_BYTES = 16
     SPREAD = 5              # multiprocessors for each tile, at most: else other kernels are faster
     MOST_STRIDE = 4
-    MOST_TAPS = 32          # the most taps of a place's window in a dimension
+    MOST_TAPS = 32          # the maximum number of taps of a place's window in a dimension
 
 cdef int CONV = op_code("conv"), INPUT_VJP = op_code("conv_input_vjp")
 

@@ -1,8 +1,8 @@
 """The fastest plan of cuDNN for a convolution: measured on request, and stored.
 
 A choice is an entry of the disk cache, keyed by the problem, the device's name and the library's
-version. What is measured is what is going to run: recorded templates, on memory that the cache of
-the device does not hold.
+version. The measured calls are those that will run: recorded templates, on more memory than the
+device's cache holds.
 """
 
 import hashlib
@@ -28,10 +28,10 @@ from cyrt.runtime.event import Event
 from cyrt.runtime.memory cimport Memory, fill_memory
 from cyrt.runtime.stream cimport Stream
 
-# The most plans that are measured, and the samples of each, behind one that is not counted.
+# The maximum number of plans that are measured, and the samples of each, after one that is dropped.
 MOST_PLANS = 10
 SAMPLES = 4
-# The fewest calls of a sample, and the fewest bytes of their tensors: twice a cache of 60 MB.
+# The minimum number of calls of a sample, and of bytes of their tensors: twice a cache of 60 MB.
 CALLS = 8
 ROTATED = 128 << 20
 
@@ -49,14 +49,15 @@ def nbytes(problem, int name):
 
 
 def choose(make, int ordinal, str version):
-    """Return a convolution with the fastest plan, as remembered or as measured; without memory to
-    measure in, with the first one.
+    """Return a convolution with the fastest plan, as stored or as measured; or with the first plan,
+    if there is no memory for measurements.
 
     Parameters
     ----------
     make : callable
-        It makes a ``cudnn.Convolution`` without a plan. A convolution holds all plans that were
-        built of it, so those that lose end with another one than the result.
+        Returns a new ``cudnn.Convolution`` without a plan. A convolution holds all plans that were
+        built for it. The result is another convolution than the one that holds the slower plans,
+        so that these are freed.
     ordinal : int
         The device, whose context is current.
     version : str
@@ -79,10 +80,10 @@ def choose(make, int ordinal, str version):
         try:
             convolution.build_first(str(found[0].get("plan")))
             return convolution
-        except cudnn.Unsupported:       # another frontend may name plans otherwise
+        except cudnn.Unsupported:       # another frontend may have other names for plans
             convolution = make()
     stream, recorder = Stream(ordinal), Recorder.__new__(Recorder)
-    # Without graphs: plans of graphs, which are kept, would hold the templates of all that lose.
+    # Without graphs: plans of graphs, which are kept, would hold the templates of the slower plans.
     attach(recorder, stream.state, False)
     try:
         times = measure(convolution, stream, recorder)
@@ -136,7 +137,7 @@ cdef Template learn_plan(convolution, Stream stream, list sizes):
 
 
 cdef double sample(Recorder encoder, Stream stream, Template template, list sets) except -1:
-    """Return the µs of a call. The host goes ahead of the device, and takes no part in it."""
+    """Return the time of a call in µs, without the host's: the host is ahead of the device."""
     cdef list events = [Event(stream.device)]
     events[0].record(stream)
     for _ in range(SAMPLES + 1):

@@ -14,7 +14,7 @@ cdef extern from "params/matmul.h" nogil:
 cdef enum:
     LARGEST_BLOCK = 1024    # threads of a block of columns
     FILLING = 1024          # threads of a multiprocessor that saturate its loads
-    DEEP = 16               # the fewest vectors of a thread in a part
+    DEEP = 16               # the minimum number of vectors of a thread in a part
     SPLIT_COLUMNS = 4096    # longer columns are split; shorter ones use narrow blocks
     SECTOR = 32             # bytes of a memory transaction
 

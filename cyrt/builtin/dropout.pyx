@@ -20,7 +20,7 @@ cdef extern from "params/dropout.h" nogil:
 cdef enum:
     VECTOR_BYTES = 16
     WARP = 32
-    BLOCK = 256             # the most threads
+    BLOCK = 256             # the maximum number of threads
     BLOCKS = 1 << 16        # threads of larger grids take several vectors
 
 cdef int DROPOUT = op_code("dropout")

@@ -52,8 +52,8 @@ cdef extern from *:
     int __builtin_ctz(unsigned int) noexcept
 
 cdef enum:
-    BLOCK = 256             # the most threads
-    SMALL = 1 << 20         # the most vectors of the ALIGNED kernel
+    BLOCK = 256             # the maximum number of threads
+    SMALL = 1 << 20         # the maximum number of vectors of the ALIGNED kernel
     STEPS = 3               # steps of a thread in grids of at least
     STEPPING = 16384        # this many blocks: more than the device runs at once
     WARP = 32

@@ -16,26 +16,26 @@ from cyrt.graph.template cimport ALIGNMENT, Template, begin_call_key, find_templ
 from cyrt.runtime.device cimport context_of
 from cyrt.runtime.memory cimport Memory
 
-# The most bytes of workspace.
+# The maximum size of the workspace in bytes.
 MOST_WORKSPACE = 1 << 28
-# The most elements from the first to the last one of a tensor: the library counts in 32 bits.
+# The maximum distance of a tensor's first and last elements: the library counts in 32 bits.
 MOST_SPAN = 1 << 31
 
 cdef enum:
     VECTOR = 8                  # features are a multiple of it, and so are the library's strides
     OPERANDS = VALUES + 1       # a call's operands, without a mask
-    MASKED = 4                  # times as much is lost by own kernels where there is a mask
+    MASKED = 4                  # cyrt's kernels lose this many times as much with a mask
 
 cdef int FLASH_ATTENTION = op_code("flash_attention")
 
-# Multiplications of queries and keys from which on it is used: of fewer it gains less than 4 us.
+# The library is used from so many multiplications of queries and keys: below, it gains under 4 us.
 LEAST = 1 << 27
-# Multiplications of all calls with one key, behind which the library is asked. Its plan takes 40 to
-# 60 ms, and cyrt's own kernels take as much longer for so many. So a shape that never comes again,
-# such as a prompt's, costs no plan, and one that does costs at most twice what the better way would
-# have cost from the beginning.
+# The library is asked after so many multiplications in all calls with one key. Its plan takes 40 to
+# 60 ms, which cyrt's own kernels lose in so many multiplications. So a shape that is not used
+# again, such as a prompt's, costs no plan, and one that is costs at most twice the time of the
+# better choice.
 PATIENCE = 1 << 43
-# The most keys whose multiplications are counted.
+# The maximum number of keys whose multiplications are counted.
 COUNTED = 256
 
 cdef double least = LEAST, patience = PATIENCE
@@ -45,9 +45,9 @@ cdef dict multiplied = {}
 
 
 def decide(int ordinal, served=None, double from_=LEAST, double behind=PATIENCE):
-    """Use the library on a device or not, whatever the device is, from so many multiplications on,
-    and behind so many of one key; None: decide at the next attention. For tests, which have a
-    library for the emulated device, and small sizes."""
+    """Use the library on a device or not, of any kind, from so many multiplications on, and after
+    so many of one key; None: decide at the next attention. For tests, which have a library for the
+    emulated device, and small sizes."""
     global least, patience
     least, patience = from_, behind
     multiplied.clear()
@@ -119,7 +119,7 @@ cdef bint record_library_attention(Recorder encoder, int dtype, const Operand* o
         add_steps(&key, &space.mask)
     template = find_template(&key)
     if template is None:
-        # What is explained depends on the arguments alone: the library is asked at once.
+        # An explanation depends only on the arguments, so the library is asked at the first call.
         if encoder.listed is None \
                 and not is_worth_a_plan(&key, multiplications(space) * (MASKED if masked else 1)):
             return False

@@ -18,9 +18,9 @@ from cyrt.graph.template cimport ALIGNMENT, Template, begin_call_key, find_templ
 from cyrt.runtime.device cimport context_of
 from cyrt.runtime.memory cimport Memory
 
-# The most bytes of workspace: float32 without TF32 wants as much as the operands have.
+# The maximum size of the workspace in bytes: float32 without TF32 needs as much as the operands.
 MOST_WORKSPACE = 1 << 30
-# The most elements from the first to the last one of a tensor: the library counts in 32 bits.
+# The maximum distance of a tensor's first and last elements: the library counts in 32 bits.
 MOST_SPAN = 1 << 31
 
 cdef int CONV = op_code("conv"), INPUT_VJP = op_code("conv_input_vjp")
@@ -104,8 +104,8 @@ cdef bint fits(const Sliding* s) noexcept:
 
 cdef object tensor(cudnn, long long batch, long long batch_step, long long channels, list sizes,
                    list steps):
-    """Return a tensor whose channels are adjacent, or None if the library does not read it:
-    dimensions have to lie one around the other. Those of one element have any step here."""
+    """Return a tensor whose channels are adjacent, or None if the library cannot read it: its
+    dimensions must be nested. Dimensions of one element may have any step here."""
     cdef long long extent = channels, size, step
     cdef int d
     cdef list dims = [batch, *sizes], strides = [batch_step, *steps]
@@ -122,7 +122,8 @@ cdef object tensor(cudnn, long long batch, long long batch_step, long long chann
 
 
 cdef list dense(long long step, list sizes):
-    """Return the steps of sizes whose elements are `step` apart, and that of what is around."""
+    """Return the steps of dimensions of these sizes whose elements are `step` apart, and the step
+    of the dimension outside of them."""
     cdef list steps = []
     for size in reversed(sizes):
         steps.insert(0, step)
@@ -192,8 +193,8 @@ cdef tuple describe(int op, int dtype, const Convolution* conv, bint biased):
 
 
 cdef tuple padding(const Sliding* s, int d):
-    """Return the padding before and behind a dimension, equal if the outputs allow it: behind, what
-    no window reaches does not count."""
+    """Return the padding before and after a dimension, equal if the outputs allow it: padding after
+    the dimension that no window reaches may be changed."""
     cdef long long window = (s.taps[d] - 1) * abs(s.step[d]) + 1
     cdef long long low = -s.origin[d]
     cdef long long room = s.sources[d] + 2 * low - window

@@ -15,7 +15,7 @@ from cyrt.graph.template cimport ALIGNMENT, Template, begin_call_key, find_templ
 from cyrt.runtime.device cimport Device, context_of
 from cyrt.runtime.memory cimport Memory
 
-# The most bytes of workspace, from compute capability 9.0 on, and before that.
+# The maximum size of the workspace in bytes, from compute capability 9.0 on, and before that.
 WORKSPACE = {True: 32 << 20, False: 4 << 20}
 
 for _each in DTYPES:
@@ -93,7 +93,7 @@ cdef int record_library_product(Recorder encoder, Template template, const Opera
 
 cdef object matrix(const Matrices* p, int operand, int dtype, long long rows, long long columns,
                    long long row_step, long long column_step, long long batch_step):
-    """Return the library's description of a matrix; None if it does not read such a one."""
+    """Return the library's description of a matrix; None if it cannot read such a matrix."""
     cdef long long step
     cdef bint transposed
     if batch_step < 0 \

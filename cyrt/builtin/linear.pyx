@@ -84,7 +84,7 @@ cdef Rounds rounds_of(int ordinal, const Layer* p) except *:
     cdef long long rounds = ceiling(vectors, WARP * most)
     if rounds > 1:
         rounds = ceiling(vectors, WARP * GEMV_WARPS)
-    # A block goes along the row in as few rounds as it can, with as few threads as these need.
+    # A block reads the row in as few passes as possible, with as few threads as these need.
     found.warps = ceiling(vectors, WARP * rounds)
     # The grid has at most the blocks that the device holds at once, with equally many groups each.
     cdef long long held = GEMV_BLOCKS * GEMV_WARPS * multiprocessors // found.warps

@@ -1,9 +1,9 @@
 """The code of a row: prebuilt for the device, prebuilt PTX, or compiled at first use.
 
-The order is: the cubin for the device's architecture, the one for the highest lower minor of the
-same major, PTX (newer GPUs, the emulated device), the compiler. Code that the driver refuses is
-skipped. Prebuilt code is loaded one module (a family and an element type) at a time, compiled code
-one row at a time.
+The first of these that exists is used: the cubin for the device's architecture; the cubin for the
+highest lower minor version of the same major version; PTX (for newer GPUs and the emulated device);
+the compiler. Code that the driver refuses is skipped. Prebuilt code is loaded one module (a family
+and an element type) at a time, compiled code one row at a time.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _PACKAGE = Path(__file__).resolve().parent.parent
 
 
 def prebuilt_folder() -> Path:
-    """Return the folder of the prebuilt kernels: the package's own, which a build from source has,
-    or that of ``cyrt-kernels``, which wheels of a release require."""
+    """Return the folder of the prebuilt kernels: in the package, if it was built from source, or in
+    ``cyrt-kernels``, which released wheels require."""
     own = _PACKAGE / "builtin" / "prebuilt"
     if own.is_dir() or find_spec("cyrt_kernels") is None:
         return own

@@ -71,9 +71,9 @@ cdef enum:
     SMALL_SIDE = 32         # rows and columns of a small tile
     PART_UNIT = 32          # a multiple of every tile's depth
     PART_DEPTH = 256        # the least depth of a tile's part
-    WIDE = 128              # the fewest columns of a skinny product
-    # The most elements of a matrix that 16 rows are best multiplied by, also of a matrix of 16-bit
-    # floats across the summed dimension; and 32 rows.
+    WIDE = 128              # the minimum number of columns of a skinny product
+    # The largest matrix, in elements, for which skinny kernels are fastest with 16 rows; the same
+    # for 16-bit floats across the summed dimension; and the largest one with 32 rows.
     MOST_OF_16_ROWS = 1 << 26
     MOST_ACROSS = 1 << 25
     MOST_OF_32_ROWS = 1 << 24
@@ -103,7 +103,7 @@ cdef int SKINNY = len(VARIANTS)       # the first kernel of a matrix along the s
 # These three arrays are indexed by the code of an element type.
 cdef int[64] kernel_types             # the type whose kernels compute it; -1: none
 cdef int[64] num_sizes                # the skinny kernels of each layout
-cdef int[64] most_few_rows            # the most rows that these take; 0: there is none
+cdef int[64] most_few_rows            # the maximum number of rows that these take; 0: there is none
 
 for _each in DTYPES:
     num_sizes[<int>_each.code] = len(SIZES.get(_each.name, ()))
@@ -356,7 +356,7 @@ cdef bint is_skinny(const Problem* p) noexcept:
     """Return whether the kernels of skinny products take the problem."""
     cdef bint few_a = p.m <= p.n
     cdef int few = 1 if few_a else 2
-    # The distance of a single row from the next is of no account.
+    # The distance of a single row from the next one does not matter.
     cdef long long few_step = (p.a_m if p.m > 1 else 0) if few_a else p.b_n if p.n > 1 else 0
     cdef long long few_summed = p.a_k if few_a else p.b_k
     cdef long long wide_step = p.b_n if few_a else p.a_m, wide_summed = p.b_k if few_a else p.a_k
@@ -384,9 +384,9 @@ cdef bint is_skinny_faster(const Problem* p) noexcept:
 
 
 cdef bint is_matrix_by_vector(const Problem* p) noexcept:
-    """Return whether a matrix by a vector, n being 1, is a product of a single row: by a layer's
-    kernel along the summed dimension, and by a skinny one across it, if it is of 16-bit floats.
-    What is low and wide, or high and narrow, has too few of their tiles."""
+    """Return whether the product of a matrix and a vector, n being 1, is computed as that of a
+    single row: by a layer's kernel along the summed dimension, and by a skinny one across it, if it
+    has 16-bit floats. A matrix that is low and wide, or high and narrow, has too few tiles."""
     if p.batch.ndim or p.k > MAX_BLOCKS or not is_skinny(p):
         return False
     if p.a_k == 1:

@@ -77,7 +77,7 @@ def param_bytes(row):
 
 cdef inline int begin(Norm* params, const Entry* entry, const Operand* operands, const Rows* rows,
                       double eps) noexcept:
-    """Set what all launches have; return the bytes of an element."""
+    """Set the parameters that all launches have; return the bytes of an element."""
     cdef int items = entry.items, size = entry.itemsizes[0]
     memset(params, 0, sizeof(Norm))
     params.out, params.x = operands[OUT].address, operands[X].address

@@ -18,12 +18,12 @@ cdef extern from "params/random.h" nogil:
         unsigned int steps
 
 cdef enum:
-    BLOCK = 256             # The most threads
+    BLOCK = 256             # The maximum number of threads
     WARP = 32
     BLOCKS = 2048  # more than a device runs at once: threads of larger grids process several items,
     STEPS = 16              # at most this many
     VECTOR = 16             # bytes of a thread's store
-    LEAST = 4               # the fewest items of a thread
+    LEAST = 4               # the minimum number of items of a thread
 
 
 def param_bytes(row):

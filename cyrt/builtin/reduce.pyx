@@ -55,8 +55,8 @@ cdef enum:
     # divided, and so how it is rounded, follows from shape, strides and alignment alone.
     RESIDENT = 132 * 2048
     WAVES = 2               # grids of this many times RESIDENT threads end together
-    FILL = 3                # the fewest parts of which one wave fills 3/4 of the device
-    WORTH = 2               # the fewest parts, or shares of a thread, that pay for a second launch
+    FILL = 3                # the minimum number of parts of which one wave fills 3/4 of the device
+    WORTH = 2               # the minimum parts, or shares of a thread, worth a second launch
 
 # Kernels, in the order of Row.kernels.
 cdef enum Variant:
@@ -198,7 +198,7 @@ cdef inline bint set_grid(ReduceLaunch* self, long long blocks, long long x, lon
 
 cdef inline void put_reduced(ReduceLaunch* self, const Reduction* reduction) noexcept:
     """Set the reduced dimensions: rows of units, each of which is an element. Logical indices
-    increase along a row: it is walked from its end if they do not."""
+    increase along a row: if they do not, it is read from its end."""
     cdef Reduce* params = &self.params
     cdef const Space* reduced = reduction.reduced
     params.units = reduced.shape[0] if reduced.ndim else 1
@@ -246,7 +246,7 @@ cdef bint choose_rows(ReduceLaunch* self, const Reduction* reduction) noexcept:
 
 
 cdef bint choose_columns(ReduceLaunch* self, const Reduction* reduction, bint whole) noexcept:
-    """Give neighbouring threads results of their own. `whole` computes each in one part."""
+    """Give neighbouring threads different results. `whole` computes each in one part."""
     cdef Reduce* params = &self.params
     cdef const Space* kept = reduction.kept
     cdef long long total, width, share, x, y, chunks, blocks

@@ -60,5 +60,5 @@ class Row:
 
 
 def is_prebuilt(*types: str) -> bool:
-    """Return whether the wheel holds kernels of such types; others are compiled at first use."""
+    """Return whether the wheel has kernels for these types; others are compiled at first use."""
     return PREBUILT.issuperset(types)

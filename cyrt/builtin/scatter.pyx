@@ -1,6 +1,6 @@
 # cython: cdivision=True
-"""Values combined into the elements that keys name: the launches of scatter.cu. One combines tiles
-of values, the next one what is left of the tiles, until there is one tile."""
+"""Values combined into the elements that keys select: the launches of scatter.cu. One launch
+combines the values of each tile, the next one the tiles' results, until there is one tile."""
 
 
 from cpython.object cimport PyObject

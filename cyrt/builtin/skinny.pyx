@@ -24,10 +24,10 @@ cdef enum:
     WARP = 32
     WARPS = 8               # a block's warps, where there are many
     PART_UNIT = 32          # a multiple of the elements of every vector
-    DEEP_CHUNKS = 2         # the fewest chunks of a warp in a part
-    SHARED_BYTES = 64 << 10     # the most shared memory of a block
+    DEEP_CHUNKS = 2         # the minimum number of chunks of a warp in a part
+    SHARED_BYTES = 64 << 10     # the maximum shared memory of a block
     # A ring's blocks fill the device once, at most MOST_BLOCKS on a multiprocessor.
-    DEEP_STEPS = 8          # the fewest steps of a ring's warp in a part
+    DEEP_STEPS = 8          # the minimum number of steps of a ring's warp in a part
     MOST_BLOCKS = 4
     RESERVED_SMEM = 1024    # bytes of shared memory that the driver takes for each block
 
@@ -95,7 +95,7 @@ cdef long long choose_ring(Skinny* args, Launch* launch, int ordinal, int first,
     parts = ceiling(args.k, args.depth)
     args.parts = divider(<unsigned int>parts)
     args.works = <unsigned int>(blocks * parts)
-    # The blocks that the device holds at once, and for all of them as many works.
+    # The blocks that the device holds at once, with equal work.
     held = (function.limits.smem + RESERVED_SMEM) // (y * smem + RESERVED_SMEM)
     held = multiprocessors * min(max(held, 1), <long long>MOST_BLOCKS)
     set_geometry(&launch.geometry, ceiling(args.works, ceiling(args.works, held)), WARP, y)

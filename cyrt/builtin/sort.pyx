@@ -36,11 +36,11 @@ cdef enum Variant:
     HISTOGRAM = 6
 
 cdef enum:
-    COUNTED = 128               # the most elements of a row that is sorted by counting
+    COUNTED = 128               # the maximum number of elements of a row that is sorted by counting
     SHORT = 8                   # the approximate elements of a thread that sorts a row in a block
     HISTOGRAMS = 264            # blocks: two a multiprocessor of an H200
     ALIGNED = 256               # alignment in bytes
-    TURNS = 8                   # the most passes
+    TURNS = 8                   # the maximum number of passes
 
 cdef int SORT = catalogue.OPS.index("sort")
 cdef dict key_types = {1 << i: dtype_code(name) for i, name in enumerate(KEYS)}

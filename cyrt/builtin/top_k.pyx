@@ -1,6 +1,6 @@
 # cython: cdivision=True
-"""The first elements of rows: the launches of top_k.cu. Each selects from tiles; what the tiles of
-a row left is the row of the next one, until there is one tile."""
+"""The first elements of rows: the launches of top_k.cu. Each launch selects from tiles. The results
+of a row's tiles are the row of the next launch, until there is one tile."""
 
 
 from cpython.object cimport PyObject

@@ -1,4 +1,4 @@
-"""cuBLASLt by ctypes: products of matrices, on a path that only the first call of a kind takes.
+"""cuBLASLt by ctypes: products of matrices. Only the first call of each kind uses this module.
 
 Values and types are those of cublasLt.h and cublas_api.h, which tests/libs compares where the
 headers are installed.
@@ -105,7 +105,7 @@ class Library:
             self.functions[name] = function
 
     def call(self, name: str, *arguments: Any, detail: str = "") -> None:
-        """Call a function; raise the error that its status is."""
+        """Call a function, and raise an error if its status is one."""
         status = self.functions[name](*arguments)
         if status == SUCCESS:
             return
@@ -199,7 +199,7 @@ _SCALES: dict[str, Callable[[complex], Any]] = {
 
 
 def _types(dtype: str, tf32: bool) -> tuple[int, str]:
-    """The type in which elements of a type are multiplied and added, and that of the factors."""
+    """The type in which elements are multiplied and added, and the type of alpha and beta."""
     if dtype in ("float64", "complex128"):
         return COMPUTE_64F, dtype
     if dtype == "int8":
@@ -212,7 +212,7 @@ def _types(dtype: str, tf32: bool) -> tuple[int, str]:
 class Product:
     """``d = alpha * a @ b + beta * c`` on matrices of given layouts.
 
-    Making one asks the library for its algorithm; calling it puts the product on a stream.
+    The constructor asks the library for its algorithm; a call puts the product on a stream.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ class Product:
     ordinal, epoch : int
         The device and the epoch of its context, which is current.
     a, b, c, d : Matrix
-        A product without a beta takes d as c.
+        Without a beta, d is passed as c.
     batch : int
     alpha, beta : complex
     tf32 : bool
@@ -289,7 +289,7 @@ class Product:
         return layout
 
     def _choose(self, matrices: Sequence[Matrix], most_workspace: int) -> None:
-        """Ask for the algorithm that the library holds to be the fastest."""
+        """Ask for the algorithm that is the fastest by the library's heuristics."""
         preference = self._create("MatmulPreference")
         wanted = [
             (PREF_MAX_WORKSPACE_BYTES, c_uint64(most_workspace)),

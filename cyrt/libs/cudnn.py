@@ -96,12 +96,12 @@ def _handle(library: Library, ordinal: int, epoch: int) -> Any:
 
 
 class _LibraryErrors:
-    """A context that raises the errors of the frontend as those of this module, with the call and
-    what it is about.
+    """A context that raises the frontend's errors as those of this module, with the name and the
+    subject of the call.
 
-    It is a class since the traceback of an error that passes a generator keeps the generator's
-    frames, and so the objects that they use, until the collector runs. What the call is about is
-    made text only for an error, since that takes as long as a tenth of a call.
+    It is a class because the traceback of an error that passes a generator keeps the generator's
+    frames, and the objects that they use, alive until the garbage collector runs. The subject is
+    converted to text only if there is an error, because that takes a tenth of the time of a call.
     """
 
     def __init__(self, call: str, library: Library, detail: object) -> None:
@@ -116,7 +116,8 @@ class _LibraryErrors:
     def __exit__(self, _type: object, error: BaseException | None, _traceback: object) -> None:
         if not isinstance(error, self._caught):
             return
-        # The frontend says "not supported" of every plan that cannot be built, whatever the status.
+        # For every plan that cannot be built, the frontend says "not supported", whatever the
+        # status is.
         found = re.search(r"CUDNN_STATUS_(\w+)", str(error))
         other = "INTERNAL_ERROR" if isinstance(error, RuntimeError) else "NOT_SUPPORTED"
         status = found[1] if found else other
@@ -135,7 +136,7 @@ class Tensor:
     Attributes
     ----------
     shape : tuple of int
-        (N, C, *spatial); of a filter (K, C / groups, *taps).
+        (N, C, *spatial); for a filter (K, C / groups, *taps).
     strides : tuple of int
         In elements.
     """
@@ -155,10 +156,10 @@ class Problem:
     dtype : str
     image, filter, result : Tensor
     stride, low, high, dilation : tuple of int
-        For each spatial dimension the distance of windows, the padding before and behind, and the
-        distance of a window's elements.
+        For each spatial dimension the distance of windows, the padding before and after the
+        elements, and the distance of a window's elements.
     bias : int, optional
-        The distance of the elements of a vector that is added to each place of what is computed.
+        The distance of the elements of a vector that is added at each place of the result.
     activation : str, optional
         One of ACTIVATIONS, applied at the end.
     tf32 : bool
@@ -194,12 +195,12 @@ class Problem:
 
 
 class Operation:
-    """An operation with the plans that the library offers for it, the fastest first as its
-    heuristics hold.
+    """An operation with the plans that the library offers for it, in the order of its heuristics,
+    which put the fastest first.
 
-    Making one asks for the plans, :meth:`build` prepares one of them, and calling puts that one on
-    a stream. Plans whose results differ from run to run are not among them. A subclass makes the
-    library's graph of its kind of problem.
+    The constructor asks for the plans, :meth:`build` prepares one of them, and a call puts that
+    plan on a stream. Plans whose results differ from run to run are left out. A subclass makes the
+    library's graph for its kind of problem.
 
     Parameters
     ----------
@@ -277,9 +278,9 @@ class Operation:
         graph.deselect_numeric_notes([cudnn.numerical_note.NONDETERMINISTIC, *unwanted])
 
     def __del__(self, release: Any = release_when_idle) -> None:  # at exit the module is empty
-        # A plan ends with its graph and unloads what was compiled for it, which waits for the
-        # device: so nothing that was captured from a call may outlive it (graph/template keeps it),
-        # and the graph outlives the work in flight.
+        # When the graph is destroyed, the plan unloads the code that was compiled for it, and waits
+        # for the device. So nothing that was captured from a call may outlive the graph
+        # (graph/template keeps it), and the graph outlives running work.
         if hasattr(self, "_graph"):
             release(*self._device, self._graph)
 
@@ -347,7 +348,7 @@ class Operation:
 
 
 class Convolution(Operation):
-    """A convolution. Plans that round float32 unless it is allowed to are not among its plans."""
+    """A convolution. Plans that round float32 are left out, unless that is allowed."""
 
     def _make_graph(self, handle: Any) -> Any:
         problem: Problem = self.problem
@@ -403,7 +404,7 @@ class AttentionProblem:
     ----------
     dtype : str
     result, queries, keys, values : Tensor
-        (batches, heads, rows, features); queries have a multiple of the others' heads.
+        (batches, heads, rows, features); the heads of queries are a multiple of the other heads.
     scale : float
         Above 0.
     causal : bool

@@ -299,7 +299,7 @@ def test_explain():
 
 
 BAD = [
-    (lambda: catalogue.row("plus", "float32"), ValueError, "'plus' is no built-in"),
+    (lambda: catalogue.row("plus", "float32"), ValueError, "'plus' is not a built-in"),
     (lambda: catalogue.row("add", "float33"), TypeError, "'float33' is not an element type"),
     (lambda: catalogue.row("sqrt", "int32"), TypeError, "sqrt has no kernel for int32"),
     (lambda: explain("add", "int31", 4), TypeError, "'int31'"),

@@ -10,9 +10,9 @@ from cyrt.dtypes import dtype
 TEMPLATES = ("attention",)
 # One row of queries in a block; keys that are not aligned; parts of the cache.
 VARIANTS = ("", "_unaligned", "_parts")
-# The most rows of queries in a block, as suffixes of kernels.
+# The maximum number of rows of queries in a block, as suffixes of kernels.
 ROWS = ("_4", "_8")
-TILES = ("_64", "_128", "_256")  # by tensor cores, the most features
+TILES = ("_64", "_128", "_256")  # by tensor cores, the maximum number of features
 
 
 def rows() -> Iterator[Row]:

@@ -11,7 +11,7 @@ TEMPLATES = ("compact",)
 
 
 def rows() -> Iterator[Row]:
-    # The wheel holds them: they are few, and every type needs them.
+    # They are in the wheel: they are few, and every type needs them.
     yield Row(
         "count_true",
         "compact",

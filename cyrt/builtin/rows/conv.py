@@ -1,4 +1,4 @@
-"""Convolutions, and the gradients of them."""
+"""Convolutions, and their gradients."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from cyrt.builtin.row import Row
 from cyrt.dtypes import dtype
 
 TEMPLATES = ("conv",)
-# Large tiles and small ones, and the sum of parts.
+# Kernels with large tiles and with small ones, and the sum of parts.
 VARIANTS = ("", "_small", "_sum")
-# One channel a group, in vectors and in elements. That of conv is the input's gradient as well.
+# One channel per group, by vectors and by elements. The kernel of conv also computes the input's
+# gradient.
 DEPTHWISE = ("_depthwise", "_depthwise_elements")
 # Neighbouring outputs by a thread.
 STRIP = ("_depthwise_strip",)

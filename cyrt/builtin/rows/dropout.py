@@ -1,4 +1,4 @@
-"""Dropout: random elements stay, the others become 0."""
+"""Dropout: random elements are kept, the others become 0."""
 
 from __future__ import annotations
 

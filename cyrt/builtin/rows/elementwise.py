@@ -10,8 +10,8 @@ from cyrt.dtypes import DTYPES, dtype
 
 TEMPLATES = ("unary", "binary", "ternary", "activation", "cast", "copy")
 VARIANTS = ("", "_strided")
-# Only the float32 kernels are prebuilt: they take the longest to compile, and few programs need
-# them. Arithmetic of uint8 is not prebuilt, either.
+# Of these operations only the float32 kernels are prebuilt: they take the longest to compile, and
+# few programs need them. Arithmetic of uint8 is not prebuilt, either.
 RARE = frozenset(
     {
         "acos",
@@ -55,7 +55,7 @@ RARE = frozenset(
 # The additional variant of operations that are frequent on small arrays.
 ALIGNED = frozenset({"unary", "binary", "activation"})
 
-# The expression of each operation, by the set of kinds (DType.kind) that it applies to.
+# The expression of each operation, by the set of kinds (DType.kind) to which it applies.
 UNARY: dict[str, dict[str, str]] = {
     "abs": {"iufc": "abs(a)"},
     "positive": {"iufc": "a"},
@@ -135,9 +135,9 @@ BINARY: dict[str, dict[str, str]] = {
     "gcd": {"iu": "gcd(a, b)"},
     "lcm": {"iu": "lcm(a, b)"},
 }
-# Activation functions of real types: of a `_vjp`, a is the gradient of the result and b the input.
-# A parameter, such as the slope of leaky_relu, is the last operand. They are in a module of their
-# own, so that arithmetic loads fast.
+# Activation functions of real types. In a `_vjp`, a is the gradient of the result and b the input.
+# A parameter, such as the slope of leaky_relu, is the last operand. These operations have a
+# separate module of code, so that arithmetic loads fast.
 ACTIVATIONS: dict[str, str] = {
     **{name: f"{name}(a)" for name in ("relu", "gelu", "gelu_tanh", "silu", "selu", "hardswish")},
     "relu_vjp": "weighted(a, relu_slope(b))",
@@ -213,7 +213,7 @@ def rows() -> Iterator[Row]:
             if source is not target:
                 yield _row(f"to_{target}", "cast", (source.name,), target.name, "a")
     for name in BY_SIZE.values():
-        # The wheel holds them: they are few, and every type needs them.
+        # They are in the wheel: they are few, and every type needs them.
         yield Row("copy", "copy", (name,), name, "a", True, VARIANTS)
         yield Row("where", "ternary", ("bool", name, name), name, "a ? b : c", True, VARIANTS)
 

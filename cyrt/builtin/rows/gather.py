@@ -16,7 +16,7 @@ MAX_INDICES = 6
 def rows() -> Iterator[Row]:
     for op, expression in OPS.items():
         for name in BY_SIZE.values():
-            # The wheel holds them: they are few, and every type needs them.
+            # They are in the wheel: they are few, and every type needs them.
             yield Row(op, "gather", (name,), name, expression, True, VARIANTS)
     for name in ("uint32", "uint64"):
         yield Row("places", "gather", (name,), name, "where x[indices] are", True, VARIANTS)

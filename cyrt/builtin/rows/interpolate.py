@@ -1,4 +1,4 @@
-"""Images in another size, and the gradients."""
+"""Interpolation of images to another size, and its gradient."""
 
 from __future__ import annotations
 

@@ -8,8 +8,8 @@ from cyrt.builtin.row import Row
 from cyrt.dtypes import dtype
 
 TEMPLATES = ("linear",)
-# The suffixes of the kernels' names: of one row, of one that a block's threads take at once, of
-# such a one with a layer_norm, and of at most so many.
+# The suffixes of the kernels' names: for one row, for one row that a block's threads hold
+# completely, for such a row with a layer_norm, and for at most that number of rows.
 VARIANTS = ("", "_once", "_centered", "_8", "_16")
 
 

@@ -8,7 +8,7 @@ from cyrt.builtin.row import Row, is_prebuilt
 from cyrt.dtypes import DTYPES, dtype
 
 TEMPLATES = ("matmul",)
-# Sums of products wrap, so a signed integer uses the kernels of the unsigned one of its size.
+# Sums of products wrap, so signed integers use the kernels of the unsigned type of the same size.
 SERVED = {
     each.name: each.name.replace("int", "uint") if each.kind == "i" else each.name
     for each in DTYPES
@@ -16,8 +16,9 @@ SERVED = {
 }
 # The suffixes of the kernels' names.
 VARIANTS = ("", "_small", "_rows", "_columns", "_parts")
-# The ends of the names of skinny products, whose matrix lies along the summed dimension or across
-# it: the most rows; and, of 16-bit floats, the rows of a tile of the matrix.
+# The ends of the names of the kernels for products of few rows, whose matrix lies along the summed
+# dimension or across it: the maximum number of rows; and for 16-bit floats the rows of a tile of
+# the matrix.
 _RINGS = "8x16", "8x32", "16x16", "16x32", "32x32", "64x32"
 SKINNY = {"float16": _RINGS, "bfloat16": _RINGS, "float32": ("8", "16")}
 MOST_ROWS = {"float16": 64, "bfloat16": 64, "float32": 16}

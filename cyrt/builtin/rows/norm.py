@@ -1,4 +1,4 @@
-"""Normalisation of rows, and the gradients of it."""
+"""Normalisation of rows, and its gradients."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cyrt.builtin.row import Row
 from cyrt.dtypes import dtype
 
 TEMPLATES = ("norm", "norm_vjp")
-# Without parameters and with weight (_w); rows that are not aligned; long rows.
+# Kernels without parameters and with a weight (_w); for rows that are not aligned; for long rows.
 VARIANTS = ("", "_w", "_unaligned", "_parts", "_long")
 VJP_VARIANTS = (*VARIANTS, "_columns")
 WITH_BIAS = ("_b", "_wb")

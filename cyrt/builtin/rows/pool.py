@@ -1,4 +1,4 @@
-"""Pooling: the greatest element or the mean of windows, and the gradients of them."""
+"""Pooling: the greatest element or the mean of each window, and their gradients."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cyrt.builtin.row import Row
 from cyrt.dtypes import dtype
 
 TEMPLATES = ("pool",)
-# In vectors and in elements; the tap of the greatest element.
+# By vectors and by elements; the kernel that finds the position of the greatest element.
 VARIANTS = ("", "_elements")
 TAPS = ("_taps", "_taps_elements")
 TYPES = ("float16", "bfloat16", "float32", "float64")

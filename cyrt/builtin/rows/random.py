@@ -1,4 +1,4 @@
-"""Random numbers of a key."""
+"""Random numbers that depend on a key."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ class Reduction(NamedTuple):
     """A reduction of elements T to results R."""
 
     cpp: str
-    kinds: str  # the kinds of elements (DType.kind) that it takes
+    kinds: str  # the kinds of elements (DType.kind) that it accepts
     prebuilt: tuple[str, ...] = ()  # the types in the wheel; the others are compiled at first use
     result: str = "same"  # the result's type; "widest": the widest integer, "same": the element's
     # The numbers in a partial result, each as wide as the result, or 4 bytes if that is less.

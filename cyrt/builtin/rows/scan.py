@@ -9,7 +9,7 @@ from cyrt.dtypes import DTYPES, DType, dtype
 
 TEMPLATES = ("scan",)
 VARIANTS = ("", "_tiles", "_columns")
-# The operator in C++, and what it gives.
+# The operator in C++, and its result.
 OPERATIONS = {
     "cumulative_sum": ("RunningSum", "sum"),
     "cumulative_prod": ("RunningProduct", "product"),

@@ -1,4 +1,5 @@
-"""Values combined into the elements that keys name; several of one key are combined in order."""
+"""Values that are combined with elements at keys; several values of one key are combined in
+order."""
 
 from __future__ import annotations
 

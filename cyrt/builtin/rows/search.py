@@ -13,7 +13,7 @@ TEMPLATES = ("search",)
 
 def rows() -> Iterator[Row]:
     for name in KEYS:
-        # The wheel holds them: they are few, and every real type needs them.
+        # They are in the wheel: they are few, and every real type needs them.
         yield Row(
             "search", "search", (name,), "int64", "how many are before a", True, ("", "_contains")
         )

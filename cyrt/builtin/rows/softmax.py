@@ -8,7 +8,8 @@ from cyrt.builtin.row import Row
 from cyrt.dtypes import dtype
 
 TEMPLATES = ("softmax",)
-# Rows that are not aligned; long rows. The states of their parts serve all results of softmax.
+# Kernels for rows that are not aligned, and for long rows. The states of the parts of a row are the
+# same for all results of softmax.
 VARIANTS = ("", "_unaligned", "_long")
 WITH_PARTS = (*VARIANTS, "_parts")
 # Many rows of 16-bit elements.
@@ -16,7 +17,7 @@ STREAM = ("_stream",)
 TYPES = ("float16", "bfloat16", "float32", "float64")
 # The types in the wheel.
 PREBUILT = frozenset({"float16", "bfloat16", "float32"})
-# The result in C++, and what it is.
+# The result in C++, and its description.
 RESULTS = {
     "softmax": ("PROBABILITY", "exp(a) / sum(exp(a))"),
     "log_softmax": ("LOGARITHM", "a - log(sum(exp(a)))"),

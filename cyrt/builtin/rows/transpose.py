@@ -12,7 +12,7 @@ TEMPLATES = ("transpose",)
 
 def rows() -> Iterator[Row]:
     for size, name in BY_SIZE.items():
-        # The wheel holds them: they are few, and every type needs them.
+        # They are in the wheel: they are few, and every type needs them.
         yield Row(
             "transpose", "transpose", (name,), name, "a", True, ("", "_wide") if size < 4 else ("",)
         )
