@@ -1,5 +1,5 @@
-"""Microbenchmarks of launches, and loops in C as floors, measured in the same process.
+"""Microbenchmarks of launches, and the floors: the same work in C, measured in the same process.
 
 :mod:`cyrt.bench.cases` lists the cases; ``python -m cyrt bench`` runs them. Every case checks its
-results, those of the measured operations included, before it yields a time.
+results, including those of the measured operations, before it yields a time.
 """

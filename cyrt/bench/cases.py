@@ -1,4 +1,4 @@
-"""The cases by name: the programs of each, and the floors that it is compared with."""
+"""The cases by name: the programs of each, and the floors with which it is compared."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _cold_case(bench: Bench) -> Iterator[Row]:
 
 
 def _loop(bench: Bench) -> Iterator[Row]:
-    """Yield the host time of single rounds, without a full queue, and the wall time of many."""
+    """Yield the host time of single rounds, whose queue is not full, and the wall time of many."""
     with bench.stream():
         program = Loop(bench.kernels.add, bench.kernels.plus)
         burst = bench.measure("loop", "", program)

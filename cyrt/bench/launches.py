@@ -14,7 +14,7 @@ DIAMONDS = 150
 
 
 class Chain(Program):
-    """One kernel again and again on the same memory, each waiting for the one before."""
+    """One kernel again and again on the same memory; each launch waits for the one before."""
 
     def __init__(self, kernels: Sequence[cyrt.Kernel]) -> None:
         super().__init__()
@@ -185,8 +185,8 @@ class ForkJoin(Program):
 class Loop(Chain):
     """A chain of 1,009 operations of two kinds in a random order.
 
-    No batch's size divides the number, so topologies repeat only if batches end at the loop's
-    boundary.
+    The number is not a multiple of a batch's size, so topologies repeat only if batches end at the
+    end of the loop.
     """
 
     def __init__(self, add: cyrt.Kernel, plus: cyrt.Kernel) -> None:

@@ -1,6 +1,6 @@
 """Measuring a program: its rounds, its clocks, and its row.
 
-Host time is the CPU's until all operations are launched; wall time includes the wait for the GPU.
+Host time is the time until all operations are launched; wall time includes the wait for the GPU.
 """
 
 from __future__ import annotations

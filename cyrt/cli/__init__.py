@@ -1,7 +1,7 @@
 """The command line, ``python -m cyrt COMMAND``.
 
-One module a command. Each has ``add_arguments(parser)``, which adds its arguments to a parser, and
-``run(options)``, which returns the exit status.
+There is one module for each command. It has ``add_arguments(parser)``, which adds the command's
+arguments to a parser, and ``run(options)``, which returns the exit status.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ def main(arguments: list[str] | None = None) -> int:
     Parameters
     ----------
     arguments : list of str, optional
-        The arguments behind the program's name; by default the process's.
+        The arguments after the program's name; by default those of the process.
 
     Returns
     -------
     int
-        The exit status; 1 if the output cannot be written, 2 if the command refuses what it is
-        given or misses what it needs.
+        The exit status: 1 if the output cannot be written, 2 if the command refuses its arguments
+        or lacks something that it needs.
     """
     if arguments is None:
         arguments = sys.argv[1:]

@@ -128,7 +128,7 @@ def _check_files(json_file: Path | None, picture: Path | None) -> None:
 
 
 def _measure(report: Report, cases: Mapping[str, Case], rounds: int) -> None:
-    """Add the rows of the floors that the cases are compared with, and of the cases."""
+    """Add the rows of the floors, with which the cases are compared, and those of the cases."""
     bench = Bench(rounds)
     floors = [floor for floor in FLOORS if any(floor in case.floors for case in cases.values())]
     console = Console(stderr=True)

@@ -9,7 +9,7 @@ from cyrt.bench.row import Row
 from cyrt.cli.bench_report import Report
 
 PICTURES = (".svg", ".png", ".pdf")
-# For each kind of row: what it is called, and the colours of its host and wall times.
+# For each kind of row: its name in the legend, and the colours of its host and wall times.
 _KINDS = {
     "floor": ("floor, in C", "#9a9a9a", "#cfcfcf"),
     "case": ("cyrt", "#3f7f00", "#a3cf6b"),
@@ -18,10 +18,10 @@ _KINDS = {
 
 
 def draw(report: Report, file: Path) -> None:
-    """Draw host and wall time of every row that has them, as horizontal bars of one scale.
+    """Draw the host and wall times of all rows that have them, as horizontal bars on one scale.
 
-    The scale is logarithmic: peers may take a hundred times as long. All bars begin at the same
-    power of ten.
+    The scale is logarithmic, because other libraries may take a hundred times as long. All bars
+    begin at the same power of ten.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

@@ -40,9 +40,10 @@ class Report:
         if not self.emulated:
             return ""
         return (
-            "The emulated device runs kernels on the CPU, so what a GPU would take is not "
-            "known: only the host's time to record and launch is shown. Its launches cost "
-            "other than a driver's, so the floors are its own too."
+            "The emulated device runs kernels on the CPU, so the time that a GPU would take is not "
+            "known: only the host's time to record and launch is shown. Launches on the emulated "
+            "device take other times than with the NVIDIA driver; the floors are measured on the "
+            "emulated device, too."
         )
 
     def show(self) -> None:

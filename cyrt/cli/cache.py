@@ -18,7 +18,7 @@ from cyrt.configuration import amount as _size
 from cyrt.jit.cache import Cache, Entry
 from cyrt.jit.image import from_facts
 
-WIDTH = 100  # columns of the list; longer names are cut, `show` has them whole
+WIDTH = 100  # columns of the list; longer names are cut, `show` prints them completely
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -25,8 +25,8 @@ from cyrt.runtime import waiting
 
 PICTURES = (".svg", ".png")
 DOTS = (".dot", ".gv")
-# The built-in kernels that move whole elements serve every type of a size: each is compiled for one
-# of them, and a copy of what is contiguous moves 16 bytes at a time, whatever they are.
+# A built-in kernel that moves whole elements serves all types of the same size, although it is
+# compiled for one of them. A copy of contiguous memory moves 16 bytes at a time, whatever its type.
 _MOVE = re.compile("cyrt_(copy|where|transpose)_(uint8|uint16|uint32|uint64|complex128)(.*)")
 _WORDS = {"uint8": 1, "uint16": 2, "uint32": 4, "uint64": 8, "complex128": 16}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import sqrt
 from xml.etree import ElementTree
 
-PIXELS = 2  # pixels for one of the drawing's, in both directions, up to the limits
+PIXELS = 2  # the picture's resolution, relative to the drawing's, up to the limits
 MOST_PIXELS = 32_000_000
 MOST_ALONG_A_SIDE = 32_000  # Cairo's limit is 32,767
 
@@ -29,7 +29,7 @@ def problem() -> str | None:
 def png(svg: str) -> bytes:
     """Return the bytes of a PNG file; :func:`problem` is None.
 
-    The SVG is shown as large as a page, where one can zoom in; of the PNG all has to be legible.
+    The SVG is scaled to a page, where one can zoom in; in the PNG everything must be legible.
     """
     import cairosvg
 

@@ -1,9 +1,9 @@
 """SVG pictures of the batches that a script launched.
 
-What repeats in a chain is drawn once. Nodes are in rows, and every edge leads from a row to a lower
-one. An edge that passes rows takes a slot of zero width in each of them, so it is routed around
-their nodes. Slots are ordered by the mean position of their neighbours in the row above, then
-below, and stand as near to it as they can.
+Parts that repeat in a chain are drawn once. Nodes are in rows, and every edge leads from a row to a
+lower one. An edge that passes rows gets a slot of zero width in each of them, so that it is routed
+around their nodes. Slots are ordered by the mean position of their neighbours in the row above,
+then below, and placed as near to it as possible.
 """
 
 from __future__ import annotations
@@ -85,15 +85,15 @@ def svg(batches: Sequence[Plan | Fusion], label: Label = str) -> str:
 def fold(
     nodes: Sequence[PlanNode], edges: Edges
 ) -> tuple[list[int], list[PlanNode], Edges, list[tuple[list[int], int]]]:
-    """Leave out the repetitions of what comes at least three times in a row.
+    """Leave out the repetitions of parts that come at least three times in a row.
 
-    Only parts of chains are folded. A chain is a row of nodes, each of which waits for the one
-    before only, and nothing else waits for that. Nodes are equal if what they run, its geometry
-    and the type of the edge that leads there are.
+    Only parts of chains are folded. A chain is a row of nodes, each of which waits only for the
+    node before it, and is the only one that does. Nodes are equal if their kernels, the geometry
+    and the types of the edges that lead to them are equal.
 
-    Returns the indices of the nodes that are drawn; these nodes, patched if any repetition's was;
-    the edges between positions among them; and for each part that repeats the positions of its
-    first repetition, and how often it comes.
+    Returns the indices of the nodes that are drawn; these nodes, marked as patched if the node was
+    patched in any repetition; the edges between positions among them; and for each part that
+    repeats the positions of its first repetition, and the number of repetitions.
     """
     before: list[list[tuple[int, bool]]] = [[] for _ in nodes]
     for source, target, programmatic in edges:
@@ -130,11 +130,11 @@ def fold(
 
 
 def _repetition(keys: Sequence[tuple[PlanNode, list[bool]]], at: int) -> tuple[int, int]:
-    """The period that leaves out the most nodes from a place on, and how often it comes."""
+    """The period that leaves out the most nodes from a place on, and its number of repetitions."""
     best, saved = (1, 1), 0
     for period in range(1, (len(keys) - at) // FEWEST + 1):
         end = at + period
-        # How the first node is reached is no part of the repetition.
+        # The edge that leads to the first node is not part of the repetition.
         while end < len(keys) and (
             keys[end] == keys[end - period] or (end - period == at and keys[end][0] == keys[at][0])
         ):
@@ -150,8 +150,8 @@ def arrange(
 ) -> tuple[list[float], list[float], list[list[tuple[float, float]]], float, float]:
     """Lay nodes of these widths out.
 
-    Returns the nodes' centres and tops, the points of each edge, which curves from an even point to
-    the next and is straight from an odd one, and the picture's width and height.
+    Returns the nodes' centres and tops; the points of each edge, which is curved from an even point
+    to the next one and straight from an odd point; and the picture's width and height.
     """
     nodes = len(widths)
     row_of = _longest_paths(nodes, edges)
@@ -174,7 +174,7 @@ def arrange(
         above[lower].append(upper)
         below[upper].append(lower)
     both = [[*a, *b] for a, b in zip(above, below, strict=True)]
-    # At last an edge that passes several rows is straight there.
+    # In the end, an edge that passes several rows is straight there.
     both[nodes:] = [[n for n in found if n >= nodes] or found for found in both[nodes:]]
 
     x = [0.0] * len(sizes)

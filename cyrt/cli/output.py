@@ -22,7 +22,7 @@ class Refusal(Exception):
 
 
 class OutputLost(Exception):
-    """Standard output cannot be written; the cause is the system's error."""
+    """Standard output cannot be written; the exception's cause is the system's error."""
 
 
 class _CheckedFile:
@@ -110,7 +110,8 @@ def unwritable(file: Path) -> str | None:
 
 
 def check_cache_folder(folder: Path) -> None:
-    """Refuse a folder that is none, or that cannot be read or made; it is left as it is."""
+    """Refuse a path that is not a folder, or a folder that cannot be read or made; change
+    nothing."""
     try:
         if folder.is_dir():
             os.listdir(folder)
@@ -147,8 +148,8 @@ def print_rows(titled: Iterable[tuple[str, str]]) -> None:
 def print_table(table: Table, console: Console, width: int | None = None) -> None:
     """Print a table without blanks at the ends of lines.
 
-    Where the terminal is too narrow for its words, or below 80 columns for its lines, its rows
-    follow each other, with a line for each cell.
+    The table is printed with one line for each cell if the terminal is too narrow for its words, or
+    if the terminal has less than 80 columns and is too narrow for its lines.
 
     Parameters
     ----------
@@ -156,7 +157,7 @@ def print_table(table: Table, console: Console, width: int | None = None) -> Non
     console : Console
         What :func:`console` returns.
     width : int, optional
-        The most columns, at which words are cut; by default none is cut.
+        The maximum number of columns, at which words are cut. By default no word is cut.
     """
     from rich.measure import Measurement
 

@@ -28,8 +28,8 @@ from cyrt.runtime.waiting import synchronize
 from cyrt.tracing.cupti import Collector, Unavailable
 
 _CLOCK_SECONDS = 5.0  # an event's time is a float32 of ms: 1 µs is lost after 16 s
-_CLOCK_NANOSECONDS, _CLOCK_READS = 30_000, 10  # readings until two looks are so close
-# The counters of CommandEncoder.stats() that a profile has.
+_CLOCK_NANOSECONDS, _CLOCK_READS = 30_000, 10  # attempts to read the clock twice within this time
+# The counts of CommandEncoder.stats() that a profile contains.
 _COUNTS = ("hits", "misses", "chained", "instantiations", "patched")
 _HOST, _FIRST_DEVICE = 1, 2  # process numbers in the file
 
@@ -43,9 +43,9 @@ class _Clock:
         self.read()
 
     def read(self) -> None:
-        """Record the event on an idle stream, between two looks at the host's clock.
+        """Record the event on an idle stream, between two readings of the host's clock.
 
-        Another process on the device may come between the looks: the closest pair counts.
+        Work of another process may delay the second reading: the closest pair of readings counts.
         """
         closest = sys.maxsize
         for _ in range(_CLOCK_READS):
@@ -62,7 +62,7 @@ class _Clock:
 
 
 class _Batch(NamedTuple):
-    """A batch whose events may still have to come."""
+    """A batch whose events may not have been reached yet."""
 
     name: str
     device: int
@@ -87,7 +87,7 @@ class _Commit(NamedTuple):
 
 
 class Profile:
-    """A context that writes what runs inside, for https://ui.perfetto.dev.
+    """A context that writes a timeline of the work inside, for https://ui.perfetto.dev.
 
     Parameters
     ----------
@@ -261,9 +261,9 @@ class Profile:
             self._span(batch.name, process, batch.row, start, start + length, batch.details)
 
     def _read_activities(self, collector: Collector) -> None:
-        """Add single operations; those of a stream that overlap are in rows of their own.
+        """Add single operations; operations of a stream that overlap are in separate rows.
 
-        The branches of graphs run on many streams of their own, so graphs have rows together.
+        The driver runs the branches of graphs on many internal streams, so all graphs share rows.
         """
         shift = time.perf_counter_ns() - collector.now()
         rows: dict[tuple[int, str], list[list[int]]] = {}  # number and last end of each
