@@ -6,10 +6,10 @@ Importing makes no driver call; the driver is opened at first use (see ``CYRT_DE
 from __future__ import annotations
 
 import atexit as _atexit
+import typing as _typing
 from importlib import import_module as _import_module
 from math import e, inf, nan, pi
 from sys import modules as _modules
-from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from cyrt import gil as _gil  # noqa: F401
 
@@ -530,7 +530,7 @@ def __dir__() -> list[str]:
     return [*__all__, "__version__", "cupy_compat", "kernels", "numpy"]
 
 
-if not _TYPE_CHECKING:  # a type checker would take any name for one of the module
+if not _typing.TYPE_CHECKING:  # a type checker would take any name for one of the module
 
     def __getattr__(name):
         if name == "cupy_compat":  # imported when it is first used
