@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 import warnings
 from pathlib import Path
@@ -13,9 +12,11 @@ from applying import apply
 from elementwise_reference import LOOSE, NOT_NUMPYS
 
 import cyrt
-from cyrt.builtin import catalogue, loading
+from cyrt.builtin import catalogue
 from cyrt.builtin.rows import elementwise
 from cyrt.dtypes import DTYPES, dtype
+
+pytestmark = pytest.mark.usefixtures("compiled_at_once")
 
 
 def floor_divide(a, b):
@@ -229,22 +230,6 @@ def expected(row, arrays):
         warnings.simplefilter("ignore")
         result = function(*map(widened, arrays))
         return result.astype(dtype(row.output).numpy)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def compiled_at_once():
-    """What the wheel does not hold, compiled a module at a time: it takes a tenth of the time."""
-    compiled = loading.compile_rows
-
-    @functools.cache
-    def whole(name):
-        return compiled(
-            [row for row in catalogue.modules()[name] if not row.prebuilt], cyrt.Device()
-        )
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loading, "compile_rows", lambda rows, device: whole(rows[0].module))
-        yield
 
 
 def compare(row, arrays, actual, wanted, ulps):

@@ -191,6 +191,7 @@ def is_tested(row, emulated):
 
 
 @pytest.mark.parametrize("name", [each.name for each in DTYPES])
+@pytest.mark.usefixtures("compiled_at_once")
 def test_each_operation_alone(name, items, rng, emulated):
     size = 512
     rows = [row for row in ELEMENTWISE if row.dtype == name and is_tested(row, emulated)]
@@ -281,34 +282,31 @@ def check_pairs(name, firsts, seconds, rng):
     ]
 
 
-def rows_of(name, *, inline):
-    """The operations from and to a type; `inline`: those whose text is part of a kernel's, where a
-    compiler could join two."""
+def rows_of(name):
+    """The operations from and to a type whose text is part of a kernel's, not a function that it
+    calls: a compiler could join two."""
     headers = (loading.TEMPLATES / "include").glob("*_math.cuh")
     text = "".join(header.read_text() for header in headers)
     called = re.findall(r"CYRT_CALLED, (\w+)|__noinline__ (?!complex)[^;{]*?(\w+)\(", text)
     called = {a or b for a, b in called}
-    templates = {"unary", "binary", "ternary"} | ({"activation"} if not inline else set())
     return [
         row
         for row in ELEMENTWISE
         if {row.output, *row.inputs} == {name}
-        and row.template in templates
-        and not (inline and called & set(re.findall(r"\w+", row.expression)))
+        and row.template in ("unary", "binary", "ternary")
+        and not called & set(re.findall(r"\w+", row.expression))
         and row.prebuilt
     ]
 
 
 @pytest.mark.parametrize("name", ["float32", "float16", "bfloat16", "float64", "int32", "int64"])
-def test_pairs_of_operations(name, rng, emulated):
-    """All that a compiler could join, those of float32 with each other and of other types with
-    products and sums; on a GPU, whose assembler has its part, all."""
-    rows = rows_of(name, inline=emulated)
-    if emulated and name != "float32":
-        firsts = [row for row in rows if row.op in {*PRODUCTS_AND_SUMS, "negative"}]
-    else:
-        firsts = rows
+def test_pairs_of_operations(name, rng):
+    """Those of float32 with each other, and of other types with products and sums."""
+    rows = rows_of(name)
     assert len(rows) >= 15
+    firsts = rows
+    if name != "float32":
+        firsts = [row for row in rows if row.op in {*PRODUCTS_AND_SUMS, "negative"}]
     check_pairs(name, firsts, rows, rng)
 
 
@@ -513,7 +511,7 @@ def layer_norm(x, weight, bias):
 ROWS = [(64, 96), (5, 100), (7, 33), (3, 1024), (40, 16), (1, 512), (300, 8)]
 
 
-@pytest.mark.parametrize("name", ["float32", "float16", "bfloat16", "float64"])
+@pytest.mark.parametrize("name", ["float32", "float16", "bfloat16"])
 def test_operations_around_reductions_of_rows(name, rng):
     """In rows of a few threads, a warp and a block, in whole vectors and not."""
     functions = []
@@ -596,7 +594,7 @@ def test_values_of_rows_in_place(rng):
 
 def test_reductions_that_divide_rows_otherwise_are_refused(rng):
     x, wide = array(rng, 24, 40), array(rng, 24, 4096)
-    assert refused(lambda: [cyrt.sum(x, axis=1), cyrt.sum(x.astype("float64"), axis=1)])
+    assert refused(lambda: [cyrt.max(x, axis=1), cyrt.max(x.astype("float64"), axis=1)])
     assert refused(lambda: [cyrt.sum(x, axis=1), cyrt.sum(x * 2)])
     assert refused(lambda: [z := cyrt.sum(x, axis=1), cyrt.sum(z)])
     with cyrt.Stream():
@@ -617,6 +615,8 @@ def test_what_is_not_described(rng):
         ((serial, params, grid, block),) = launches_of(lambda: x + 1)
         transposed = launches_of(lambda: matrix.T.copy())
         others = launches_of(lambda: cyrt.cumulative_sum(x))
+        # Which of several NaNs comes out is the assembler's choice.
+        others += launches_of(lambda: cyrt.sum(matrix.astype("float64"), axis=1))[-1:]
     assert fusion.describe(serial, params, grid, block).row.op == "add"
     assert fusion.describe(serial, params + bytes(16), grid, block) is None  # another struct
     assert fusion.describe(1 << 60, params, grid, block) is None

@@ -48,7 +48,7 @@ def makes_equal(row: Row, origin: str) -> bool:
     origin : str
         The origin of its kernel's code.
     """
-    if (row.op, row.dtype) in _CONTRACTED:
+    if (row.op, row.dtype) in _CONTRACTED or _chooses_nan(row):
         return False
     if not origin.startswith("prebuilt"):
         return True  # NVRTC compiles both
@@ -56,6 +56,14 @@ def makes_equal(row: Row, origin: str) -> bool:
     if "(" not in row.expression and not row.dtype.startswith("complex"):
         return True
     return _is_equal(row)
+
+
+def _chooses_nan(row: Row) -> bool:
+    """Return whether the assembler chooses which of several NaNs comes out: a product or a sum of
+    float64 has the payload of an operand, and their order is the assembler's."""
+    return row.dtype == "float64" and (
+        row.op in ("sum", "prod") or (len(row.inputs) == 3 and row.op != "clip")
+    )
 
 
 @functools.lru_cache(maxsize=1 << 12)
