@@ -19,7 +19,7 @@ from cyrt.graph.recording cimport (
 from cyrt.graph.seam cimport builtin
 from cyrt.runtime.device cimport Device, contexts, enter, enter_quietly, leave, leave_quietly
 from cyrt.runtime.module cimport LoadedFunction
-from cyrt.runtime.state cimport READ, StreamState
+from cyrt.runtime.state cimport DEVICE_MEMORY, READ, StreamState
 
 cdef enum:
     NEVER = 1 << 30         # ms
@@ -41,7 +41,9 @@ cdef void note_dead(Recording* recording) noexcept:
     if recording.dead != NULL:
         for i in range(recording.num_uses):
             use = &recording.uses[i]
-            recording.dead[i] = use.generation != use.block.generation
+            # What other libraries may use is seen without cyrt.
+            recording.dead[i] = use.generation != use.block.generation \
+                and use.block.kind == DEVICE_MEMORY and not use.block.shared
 
 
 cdef Fusion new_fusion(StreamState* stream, Recording* script, Plan plan):

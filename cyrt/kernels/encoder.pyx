@@ -453,8 +453,8 @@ cdef class CommandEncoder(Recorder):
             before them still run; operations ``replayed``, which were compared with an earlier
             batch and not recorded again; launches of ``fused_plans`` in the place of a batch's own
             graph, ``fused_nodes``, operations that ran within their kernels, and ``bytes_saved``,
-            which these did not read or write; and for all encoders together ``plans``, the bytes that
-            their graphs and the shared ones occupy, ``bytes_held``, and ``templates`` of
+            which these did not read or write; and for all encoders together ``plans``, the bytes
+            that their graphs and the shared ones occupy, ``bytes_held``, and ``templates`` of
             libraries' calls.
         """
         count, held = cache_size()
