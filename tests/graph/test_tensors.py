@@ -610,8 +610,10 @@ def test_batches_on_tensors_are_replayed(module, library, side, calls):
 
 
 @only_replay
-def test_replayed_batch_is_ordered_at_both_ends(module, library, side):
+@pytest.mark.parametrize("between_arrays", [0, 2])
+def test_replayed_batch_is_ordered_at_both_ends(module, library, side, between_arrays):
     gate, x, y = Gate(), Tensor(library, N, "i4"), cyrt.zeros(N, "int32")
+    own = cyrt.zeros(N)
     copy = cyrt.Kernel(
         'extern "C" __global__ void copy(const int* x, int* y, int n)'
         "{ if (threadIdx.x < n) y[threadIdx.x] = x[threadIdx.x]; }",
@@ -620,17 +622,22 @@ def test_replayed_batch_is_ordered_at_both_ends(module, library, side):
     z = Tensor(library, N, "i4")
 
     def work():
+        for _ in range(between_arrays):
+            module["axpb"][1, N](own, 1.0, 1.0, N)
         for _ in range(4):
             copy[1, N](x, y, N)
             copy[1, N](y, z, N)
+        for _ in range(between_arrays):
+            module["axpb"][1, N](own, 1.0, 1.0, N)
 
     assert replayed(12, work)[-1] >= 7
     with side:
-        gate.write(x, 7, N)
+        gate.wait()
         cyrt.commit()
+    library.memset(side.handle, x.address, 7)
     timer = gate.open_in(0.05)
     assert replayed(1, work)[0] >= 7
-    assert (z.values() == 7).all()
+    assert (z.values() == 0x07070707).all()
     timer.join()
     assert not gate.expired
     # The library works on another stream from here on.
