@@ -43,11 +43,11 @@ cdef int[32] itemsizes
 # stream.
 cdef Array new_array(int ordinal, int code, int ndim, const long long* dims)
 cdef Array new_array_on(StreamState* stream, int code, int ndim, const long long* dims)
-# Return such an array without memory, and give it memory of the stream.
+# Return such an array without memory, and give it memory of the stream. The second function takes
+# the shape of another dense array.
 cdef Array unallocated(int code, int ndim, const long long* dims)
+cdef Array unallocated_like(int code, Array x)
 cdef int give_memory(Array x, StreamState* stream) except -1
-cdef inline bint has_memory(Array x) noexcept:
-    return x.block != NULL or x.base is not None
 # Return a view of an array or of other memory; `offset` is in elements of `code` from the first
 # byte.
 cdef Array view_of(Memory memory, int code, int ndim, const long long* dims,

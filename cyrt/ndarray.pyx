@@ -37,9 +37,16 @@ for _each in DTYPES:
 # -- making arrays ---------------------------------------------------------------------------------
 
 
+cdef extern from *:
+    """
+    #define CYRT_SIZE_OF(object) sizeof(*(object))
+    """
+    size_t CYRT_SIZE_OF(Array) noexcept
+
+
 cdef inline Array empty_array(int ndim):
     """Allocate an Array with room for shape and strides, and no memory yet."""
-    cdef Array x = <Array>cyrt_allocate(<PyTypeObject*>Array)
+    cdef Array x = <Array>cyrt_allocate(<PyTypeObject*>Array, CYRT_SIZE_OF(<Array>NULL))
     CYRT_INITIALISE_REFERENCES(x)
     x.block, x.heap = NULL, NULL
     x.address, x.size = 0, 0
@@ -55,24 +62,45 @@ cdef inline Array empty_array(int ndim):
     return x
 
 
+cdef inline void set_dense(Array x, int code, long long count) noexcept:
+    x.code = code
+    x.traits = 1 << code
+    x.dense = True
+    x.count = count
+    x.size = count * itemsizes[code]
+
+
 cdef Array unallocated(int code, int ndim, const long long* dims):
     cdef Array x = empty_array(ndim)
+    cdef long long* own = x.dims
+    cdef long long* steps = x.steps
     cdef long long count = 1
     cdef bint empty = False
     cdef int d
     for d in range(ndim - 1, -1, -1):
-        x.dims[d] = dims[d]
-        x.steps[d] = count
+        own[d] = dims[d]
+        steps[d] = count
         if dims[d] == 0:
             empty = True
         elif not multiply(&count, dims[d]):
             refuse_size(ndim, dims)
-    x.code = code
-    x.traits = 1 << code
-    x.dense = True
-    x.count = 0 if empty else count
-    x.size = x.count * itemsizes[code]
+    set_dense(x, code, 0 if empty else count)
     return x
+
+
+cdef Array unallocated_like(int code, Array x):
+    cdef int d, ndim = x.ndim_
+    cdef Array y = empty_array(ndim)
+    cdef const long long* dims = x.dims
+    cdef long long* own = y.dims
+    cdef long long* steps = y.steps
+    cdef long long count = 1
+    for d in range(ndim - 1, -1, -1):
+        own[d] = dims[d]
+        steps[d] = count
+        count *= dims[d] or 1
+    set_dense(y, code, x.count)
+    return y
 
 
 cdef int give_memory(Array x, StreamState* stream) except -1:

@@ -10,7 +10,6 @@
 from cyrt.builtin.launch cimport Launch
 from cyrt.builtin.operand cimport Operand
 from cyrt.graph.commit cimport Recorder
-from cyrt.runtime.state cimport DEVICE_MEMORY, Block
 
 # Kernels of an elementwise operation, in the order of Row.kernels.
 cdef enum Variant:
@@ -42,12 +41,9 @@ cdef int record_contiguous(Recorder encoder, int op, int dtype, const Operand* o
 
 # Return the key of a call on aligned operands in whole vectors, which no other library uses (see
 # graph/replay_call): an operation has 10 bits, a type 8.
-cdef inline unsigned long long call_key(int op, int dtype, Form form, long long n) noexcept:
+cdef inline unsigned long long call_key(unsigned int op, unsigned int dtype, Form form,
+                                        long long n) noexcept:
     return <unsigned long long>n << 24 | op << 14 | dtype << 6 | form
-
-# Return whether it is memory that no other library uses.
-cdef inline bint is_own(const Block* block) noexcept:
-    return block.kind == DEVICE_MEMORY and not block.shared
 
 # Set the geometry for n elements; each thread processes a vector of them `steps` times. False if a
 # grid cannot cover them.

@@ -6,7 +6,9 @@ from libc.string cimport memcpy, memset
 from cyrt.builtin import catalogue
 from cyrt.builtin.entry cimport WIDEST, Entry, entry_of, type_of_size
 from cyrt.builtin.grid cimport MAX_BLOCKS, power_of_two, set_geometry
-from cyrt.builtin.launch cimport WHOLE, record_launch
+from cyrt.builtin.launch cimport (
+    WHOLE, describe, num_replayed, record_launch, replay_described,
+)
 from cyrt.builtin.space cimport (
     MAX_NDIM, MAX_NUMERATOR, MAX_OPERANDS, MAX_OUTER, Divider, Source, Space, divider, next_part,
     simplify,
@@ -17,6 +19,7 @@ from cyrt.graph.recorder cimport record_kernel
 from cyrt.graph.recording cimport Geometry, Use
 from cyrt.runtime.memory cimport Memory, live_block, overwriting
 from cyrt.runtime.module cimport LoadedFunction
+from cyrt.runtime.pool cimport is_own
 from cyrt.runtime.state cimport READ, Block
 
 cdef extern from "params/elementwise.h" nogil:
@@ -166,12 +169,12 @@ cdef int record_aligned(Recorder encoder, Launch* launch, int op, int dtype,
     for i in range(1, inputs + 1):
         if operands[i].buffer != NULL:
             block = live_block(<Memory>operands[i].buffer)
-            own = own and is_own(block) and block.ordinal == encoder.state.ordinal
+            own = own and is_own(block, encoder.state)
             uses[count].block, uses[count].access = block, READ
             count += 1
     block = live_block(<Memory>operands[0].buffer)
     uses[count].block, uses[count].access = block, overwriting(<Memory>operands[0].buffer)
-    if not own or not is_own(block) or block.ordinal != encoder.state.ordinal:
+    if not own or not is_own(block, encoder.state):
         return record(encoder, launch, params, operands)
     return record_kernel(encoder, <LoadedFunction>launch.entry.functions[<int>ALIGNED],
                          &launch.geometry, <const char*>params, uses, count + 1, None, False, 0,
@@ -267,8 +270,8 @@ cdef int record_elementwise(Recorder encoder, int op, int dtype, const Operand* 
     cdef unsigned int numbers, single = 0
     cdef long long n = 1
     cdef bint contiguous = True
-    cdef int i
-    launch.entry = entry_of(encoder.state.ordinal, op, dtype)
+    cdef int i, before
+    launch.entry, launch.variant = entry_of(encoder.state.ordinal, op, dtype), DENSE
     for i in range(ndim):
         n *= shape[i]
     if n == 0:
@@ -282,15 +285,26 @@ cdef int record_elementwise(Recorder encoder, int op, int dtype, const Operand* 
                 single |= 1u << i
             else:
                 contiguous = False
-    if contiguous:
-        return record_dense(encoder, &launch, op, dtype, operands, no_offsets, n,
-                            single if n > 1 else 0)
+    if n == 1:
+        single = 0
+    if contiguous and (encoder.replay.script == NULL
+                       or (single == 0 and n & (launch.entry.items - 1) == 0)):
+        return record_dense(encoder, &launch, op, dtype, operands, no_offsets, n, single)
     numbers = set_key(&key, launch.entry, operands, ndim, shape)
-    plan = <const StridedPlan*>find_plan(&key)
-    if plan != NULL:
-        return record_planned(encoder, &launch, plan, operands)
-    simplify(&space, launch.entry.num_inputs + 1, ndim, shape, strides)
-    return record_space(encoder, &launch, op, dtype, operands, numbers, &space, &key)
+    if replay_described(encoder, &key, operands, launch.entry.num_inputs + 1):
+        return 0
+    before = num_replayed(encoder)
+    if contiguous:
+        record_dense(encoder, &launch, op, dtype, operands, no_offsets, n, single)
+    else:
+        plan = <const StridedPlan*>find_plan(&key)
+        if plan != NULL:
+            record_planned(encoder, &launch, plan, operands)
+        else:
+            simplify(&space, launch.entry.num_inputs + 1, ndim, shape, strides)
+            record_space(encoder, &launch, op, dtype, operands, numbers, &space, &key)
+    describe(encoder, before, &key, operands, launch.entry.num_inputs + 1, &launch)
+    return 0
 
 
 cdef int record_planned(Recorder encoder, Launch* launch, const StridedPlan* plan,

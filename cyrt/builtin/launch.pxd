@@ -3,6 +3,7 @@
 from cyrt.builtin.entry cimport Entry
 from cyrt.builtin.operand cimport Operand
 from cyrt.graph.commit cimport Recorder
+from cyrt.graph.exact_key cimport Key
 from cyrt.graph.recording cimport Geometry
 from cyrt.graph.template cimport Template
 from cyrt.runtime.memory cimport Memory
@@ -26,6 +27,16 @@ cdef int record_launch(Recorder encoder, const Launch* launch, const void* param
 cdef int record_launch_of_weights(Recorder encoder, const Launch* launch, const void* params,
                                   const Operand* operands, int count, unsigned int writes,
                                   int weights, int num_weights, size_t word) except -1
+# Replay a call of a family with such a key, which has all but the operands' memory and numbers, if
+# it is the next one of a script. Return whether it was. Otherwise the caller notes the number of
+# operations that were replayed before, and describes the call after the last launch, which it has
+# recorded: where that was the only one, and replayed, the next such call finds it.
+cdef bint replay_described(Recorder encoder, Key* key, const Operand* operands,
+                           int count) noexcept
+cdef inline int num_replayed(Recorder encoder) noexcept:
+    return encoder.replay.played
+cdef void describe(Recorder encoder, int before, Key* key, const Operand* operands, int count,
+                   const Launch* launch) noexcept
 # Record a library's call; the workspace, or None, comes after the operands.
 cdef int record_call(Recorder encoder, Template template, const Operand* operands, int count,
                      unsigned int writes, Memory workspace) except -1

@@ -1,18 +1,28 @@
 """The launch of a built-in kernel."""
 
+from cpython.object cimport PyObject
+from libc.string cimport memcmp, memcpy
 
 from cyrt.graph.child cimport ChildGraph
+from cyrt.graph.exact_key cimport MOST_WORDS, Key, times_forgotten
 from cyrt.graph.recorder cimport encoder_of, record_kernel
-from cyrt.graph.recording cimport EarlyLoad, Use
+from cyrt.graph.recording cimport (
+    LAUNCH, STEP, STEP_WORDS, EarlyLoad, Node, Recording, Step, Use, new_step, use_end,
+)
+from cyrt.graph.replay_call cimport (
+    geometry_of, is_same_use, is_verified, next_call, note_call, num_uses_of, params_of,
+    replay_next, step_of, uses_of,
+)
 from cyrt.graph.template cimport (
     MOST_OPERANDS, Template, capture_opaque, record_opaque, record_template,
 )
 from cyrt.runtime.device cimport current_ordinal
-from cyrt.runtime.memory cimport Memory, live_block, overwriting
+from cyrt.runtime.memory cimport Memory, block_of, live_block, overwriting
 from cyrt.runtime.module cimport LoadedFunction
 from cyrt.runtime.outside cimport is_outside
+from cyrt.runtime.pool cimport is_own
 from cyrt.runtime.state cimport (
-    MANAGED_MEMORY, OVERWRITE, PINNED_MEMORY, READ, WRITE, Block,
+    MANAGED_MEMORY, OVERWRITE, PINNED_MEMORY, READ, WRITE, Access, Block, StreamState,
 )
 from cyrt.runtime.stream cimport current_state
 
@@ -55,12 +65,48 @@ cdef inline list use_operands(int ordinal, const Operand* operands, int count, u
             foreign = foreign or []
             foreign.append(<Memory>operands[i].buffer)
         next.block = block
-        next.access = READ if not writes >> i & 1 \
-            else overwriting(<Memory>operands[i].buffer) if i == 0 and writes & WHOLE \
-            else WRITE
+        next.access = access_of(operands, i, writes)
         next += 1
     num_uses[0] = <int>(next - uses)
     return foreign
+
+
+cdef inline Access access_of(const Operand* operands, int i, unsigned int writes) noexcept:
+    return READ if not writes >> i & 1 \
+        else overwriting(<Memory>operands[i].buffer) if i == 0 and writes & WHOLE \
+        else WRITE
+
+
+cdef inline bint replay(Recorder encoder, const Launch* launch, const void* params,
+                        const Operand* operands, int count, unsigned int writes) noexcept:
+    """Replay a launch if it is the next call of a script."""
+    cdef StreamState* stream = encoder.state
+    cdef Node* node = next_call(stream, LAUNCH)
+    cdef PyObject* function = launch.entry.functions[launch.variant]
+    cdef Block* block
+    cdef Use* uses
+    cdef int i, num_uses, found = 0
+    if node == NULL or stream.encoder != <void*>encoder \
+            or node.serial != (<LoadedFunction>function).serial:
+        return False
+    uses, num_uses = uses_of(stream, node), num_uses_of(stream, node)
+    for i in range(count - 1, -1, -1):
+        if operands[i].buffer == NULL:
+            continue
+        block = block_of(<Memory>operands[i].buffer)
+        if found == num_uses or uses[found].access != access_of(operands, i, writes) \
+                or not is_same_use(&uses[found], block, stream) or not is_own(block, stream):
+            return False
+        found += 1
+    if found != num_uses:
+        return False
+    memcpy(params_of(stream, node), params, node.param_bytes)
+    geometry_of(stream)[0] = launch.geometry
+    if is_verified(stream):
+        note_call(stream)
+        return False
+    replay_next(stream, uses, num_uses, function)
+    return True
 
 
 cdef inline int record_with(Recorder encoder, const Launch* launch, const void* params,
@@ -71,6 +117,8 @@ cdef inline int record_with(Recorder encoder, const Launch* launch, const void* 
     cdef list foreign = None
     cdef int num_uses = 0
     if encoder.listed is None:      # else memory means nothing
+        if early == NULL and replay(encoder, launch, params, operands, count, writes):
+            return 0
         foreign = use_operands(encoder.state.ordinal, operands, count, writes, uses, &num_uses)
     return record_kernel(encoder, function, &launch.geometry, <const char*>params, uses, num_uses,
                          foreign, False, 0, NULL, early)
@@ -94,6 +142,84 @@ cdef int record_launch_of_weights(Recorder encoder, const Launch* launch, const 
             else:
                 early.use += 1
     return record_with(encoder, launch, params, operands, count, writes, &early)
+
+
+cdef inline void add_operands(Key* key, const Operand* operands, int count) noexcept:
+    """Add to a key what a launch depends on besides."""
+    cdef unsigned long long* words = &key.words[key.count]
+    cdef int i
+    key.count += 1 + 2 * count
+    if key.count > MOST_WORDS:
+        return
+    words[0] = times_forgotten << 1 | (overwriting(<Memory>operands[0].buffer) == OVERWRITE)
+    words += 1
+    for i in range(count):
+        if operands[i].buffer == NULL:
+            words[0], words[1] = operands[i].value[0], operands[i].value[1]
+        else:
+            words[0] = <size_t>block_of(<Memory>operands[i].buffer)
+            words[1] = operands[i].address
+        words += 2
+
+
+cdef bint replay_described(Recorder encoder, Key* key, const Operand* operands,
+                           int count) noexcept:
+    cdef StreamState* stream = encoder.state
+    cdef const Step* step = NULL
+    cdef Node* node
+    cdef Use* uses
+    cdef int i, num_uses, words = key.count
+    if stream.encoder != <void*>encoder or encoder.listed is not None \
+            or stream.has_exported_handle:
+        return False
+    node = next_call(stream, STEP)
+    if node == NULL:
+        return False
+    step = step_of(stream)
+    add_operands(key, operands, count)
+    if step.count != key.count \
+            or memcmp(step.words, key.words, key.count * sizeof(key.words[0])) != 0 \
+            or node.serial != (<LoadedFunction>step.kernel[0]).serial:
+        key.count = words
+        return False
+    key.count = words
+    uses, num_uses = uses_of(stream, node), num_uses_of(stream, node)
+    for i in range(num_uses):       # the operands have their blocks
+        if not is_same_use(&uses[i], uses[i].block, stream) or not is_own(uses[i].block, stream):
+            return False
+    if is_verified(stream):
+        note_call(stream)
+        return False
+    encoder.num_early_loads += step.early
+    replay_next(stream, uses, num_uses, step.kernel[0])
+    return True
+
+
+cdef void describe(Recorder encoder, int before, Key* key, const Operand* operands, int count,
+                   const Launch* launch) noexcept:
+    cdef Recording* script = encoder.replay.script
+    cdef PyObject** kernel = <PyObject**>&launch.entry.functions[launch.variant]
+    cdef const Node* node
+    cdef Step* step
+    cdef int i, buffers = 0, words = key.count
+    cdef bint early
+    if script == NULL or encoder.replay.played != before + 1:
+        return
+    node = &script.nodes[before]
+    for i in range(count):
+        buffers += operands[i].buffer != NULL
+    if node.key > LAUNCH or kernel[0] == NULL \
+            or node.serial != (<LoadedFunction>kernel[0]).serial \
+            or use_end(script, before) - node.first_use != buffers:
+        return
+    add_operands(key, operands, count)
+    if key.count <= STEP_WORDS:
+        early = node.key == 0 and encoder.replay.early      # no launch with a key is early
+        step = new_step(script, before)
+        if step != NULL:
+            step.kernel, step.early, step.count = kernel, early, key.count
+            memcpy(step.words, key.words, key.count * sizeof(key.words[0]))
+    key.count = words
 
 
 cdef int record_call(Recorder encoder, Template template, const Operand* operands, int count,

@@ -11,7 +11,9 @@ from cyrt.builtin.entry cimport dtype_code, entry_of, op_code
 from cyrt.builtin.grid cimport (
     MAX_BLOCKS, ceiling, multiprocessors_of, power_of_two, set_geometry,
 )
-from cyrt.builtin.launch cimport Launch, record_launch, record_launch_of_weights
+from cyrt.builtin.launch cimport (
+    Launch, describe, num_replayed, record_launch, record_launch_of_weights, replay_described,
+)
 from cyrt.builtin.library cimport CUBLASLT, is_served
 from cyrt.builtin.library_product cimport (
     Matrices, find_product, is_large, is_library_type, record_library_product,
@@ -133,18 +135,22 @@ cdef void set_key(Key* key, const Problem* p, const Operand* operands, int ndim,
     add_words(key, operands[2].strides, ndim)
 
 
-cdef int record_planned(Recorder encoder, const ProductPlan* found,
-                        const Operand* operands) except -1:
+cdef int record_planned(Recorder encoder, const ProductPlan* found, const Operand* operands,
+                        Key* key) except -1:
     cdef ProductPlan plan = found[0]
+    cdef int before = num_replayed(encoder)
     cdef Operand[3] ordered = [operands[0], operands[1 + plan.exchanged],
                                operands[2 - plan.exchanged]]
     if plan.template != NULL:
         return record_library_product(encoder, <Template>plan.template, ordered, 3)
     if plan.launch.variant == ROWS or plan.launch.variant == COLUMNS:
         put_addresses(&plan.params.dot, ordered)
-        return record_factors(encoder, &plan.launch, &plan.params.dot, ordered)
-    put_addresses(&plan.params.product, ordered)
-    return record_factors(encoder, &plan.launch, &plan.params.product, ordered)
+        record_factors(encoder, &plan.launch, &plan.params.dot, ordered)
+    else:
+        put_addresses(&plan.params.product, ordered)
+        record_factors(encoder, &plan.launch, &plan.params.product, ordered)
+    describe(encoder, before, key, operands, 3, &plan.launch)
+    return 0
 
 
 cdef inline void put_addresses(Factors* args, const Operand* operands) noexcept:
@@ -176,9 +182,11 @@ cdef int record_product(Recorder encoder, int dtype, const Operand* operands, in
     p.entry = entry_of(encoder.state.ordinal, MATMUL, kernel_types[dtype])
     p.k, p.conjugate, p.dtype = length, conjugate, dtype
     set_key(&key, &p, operands, ndim, shape)
+    if replay_described(encoder, &key, operands, 3):
+        return 0
     plan = <const ProductPlan*>find_plan(&key)
     if plan != NULL:
-        return record_planned(encoder, plan, operands)
+        return record_planned(encoder, plan, operands, &key)
     p.key, p.exchanged = &key, False
     p.multiprocessors = multiprocessors_of(encoder.state.ordinal)
     p.itemsize = p.entry.itemsizes[0]

@@ -8,7 +8,9 @@ from cyrt.builtin import catalogue
 from cyrt.builtin.elementwise cimport record_elementwise
 from cyrt.builtin.entry cimport MAX_DTYPES, MAX_OPS, Entry, entry_of, type_of_size
 from cyrt.builtin.grid cimport MAX_BLOCKS, ceiling, power_of_two, set_geometry
-from cyrt.builtin.launch cimport WHOLE, Launch, record_launch
+from cyrt.builtin.launch cimport (
+    WHOLE, Launch, describe, num_replayed, record_launch, replay_described,
+)
 from cyrt.builtin.rows import reduce as family
 from cyrt.builtin.space cimport (
     MAX_NDIM, MAX_NUMERATOR, MAX_OUTER, Divider, Outer2, Space, divider, next_part, simplify,
@@ -319,17 +321,21 @@ cdef void begin(ReduceLaunch* self, const Reduction* reduction, const Operand* o
 # -- the launches ----------------------------------------------------------------------------------
 
 
-cdef int record_planned(Recorder encoder, const ReduceLaunch* plan,
-                        const Operand* operands) except -1:
+cdef int record_planned(Recorder encoder, const ReduceLaunch* plan, const Operand* operands,
+                        Key* key) except -1:
     """Record a planned launch, whose addresses are relative to the operands."""
     cdef ReduceLaunch own = plan[0]
+    cdef int before = num_replayed(encoder)
     own.params.input += operands[1].address
     own.params.out += operands[0].address
-    return record_launch(encoder, &own.launch, &own.params, operands, 2, 1 | WHOLE)
+    record_launch(encoder, &own.launch, &own.params, operands, 2, 1 | WHOLE)
+    if key != NULL:
+        describe(encoder, before, key, operands, 2, &own.launch)
+    return 0
 
 
 cdef int record_simplified(Recorder encoder, const Reduction* reduction, const Operand* operands,
-                           const Key* key) except -1:
+                           Key* key) except -1:
     """Record one launch, or two, or several if the results exceed a grid. Return 0 if there are too
     many reduced dimensions for a kernel. The plan of a single launch is stored, unless `key` is
     NULL."""
@@ -358,7 +364,7 @@ cdef int record_simplified(Recorder encoder, const Reduction* reduction, const O
         launch.params.out -= operands[0].address
         if key != NULL:
             store_plan(key, &launch, sizeof(launch))
-        record_planned(encoder, &launch, operands)
+        record_planned(encoder, &launch, operands, key)
         return 1
     states = allocate_workspace(
         encoder, launch.num_parts * launch.params.outputs * reduction.state_size)
@@ -438,9 +444,11 @@ cdef int record_reduction(Recorder encoder, int op, int dtype, const Operand* op
     cdef Memory memory
     reduction.entry = entry_of(encoder.state.ordinal, op, dtype)
     set_key(&key, reduction.entry, operands, ndim, shape, axes, finish)
+    if replay_described(encoder, &key, operands, 2):
+        return 0
     plan = <const ReduceLaunch*>find_plan(&key)
     if plan != NULL:
-        return record_planned(encoder, plan, operands)
+        return record_planned(encoder, plan, operands, &key)
     reduction.state_size = state_sizes[op][dtype]
     reduction.finish = finish
     for d in range(ndim - 1, -1, -1):

@@ -57,6 +57,8 @@ cdef int insert(Set* sets, const Key* key, const void* plan, size_t nbytes, obje
 # Empty a slot; finalizers may run then.
 cdef void remove(Set* set, int index) noexcept
 
+# How often all plans were forgotten.
+cdef unsigned long long times_forgotten
 # Return the plan of a key, or NULL.
 cdef const void* find_plan(Key* key) noexcept
 # Store the plan of a key that `find_plan` did not find; another one may leave.

@@ -102,7 +102,9 @@ cdef int store_plan(const Key* key, const void* plan, size_t nbytes, object held
 
 
 cdef void forget_launch_plans() noexcept:
+    global times_forgotten
     cdef int i
+    times_forgotten += 1
     for i in range(SETS):
         while plans[i].count:
             remove(&plans[i], plans[i].count - 1)

@@ -30,10 +30,10 @@ from cyrt.graph.loss cimport inherit
 from cyrt.graph.plan_cache cimport drop_unreachable
 from cyrt.graph.ranges cimport resolve
 from cyrt.graph.recording cimport (
-    COPY, EMPTY, KERNEL, TEMPLATE, Node, Recording, Tensors, use_end,
+    COPY, EMPTY, KERNEL, LAUNCH, TEMPLATE, Node, Recording, Tensors, use_end,
 )
 from cyrt.graph.replay_call cimport (
-    LAUNCH, admit_calls, is_quiet, is_same_or_tensor, is_verified, next_call, params_of,
+    admit_calls, is_quiet, is_same_or_tensor, is_verified, next_call, note_call, params_of,
     replay_call, replay_next, uses_of,
 )
 from cyrt.graph.scope cimport Scope, innermost
@@ -646,6 +646,7 @@ cdef bint replay_on_tensors(Recorder self, LoadedFunction function, const Geomet
     memcpy(params_of(self.state, node), params, function.layout.nbytes)
     script.geometry[self.replay.played] = geometry[0]
     if is_verified(self.state):
+        note_call(self.state)
         return False
     recordings.keep_tensors(&self.tensors, tensors)
     replay_next(self.state, own, num_uses, <PyObject*>function)

@@ -22,6 +22,12 @@ from cyrt.runtime.state cimport Access, Block
 
 cdef enum:
     LANES = 8
+    STEP_WORDS = 40
+
+# Values of Node.key that several kernels have; see graph/replay_call.
+cdef enum:
+    LAUNCH = 1
+    STEP = 2
 
 cdef enum NodeKind:
     KERNEL
@@ -90,6 +96,14 @@ cdef struct Node:
     int next_lane               # the recording's, behind this node
     int[LANES] before           # the last node of each lane that runs before this one, -1: none
 
+# A call that its front end has described by words, which determine the parameters and geometry,
+# too: see graph/replay_call.
+cdef struct Step:
+    PyObject** kernel           # where its LoadedFunction is; the place is never freed
+    bint early                  # it may load before it waits
+    int count
+    unsigned long long[STEP_WORDS] words
+
 cdef struct Edge:
     int source
     int programmatic
@@ -119,6 +133,8 @@ cdef struct Recording:
     bint repeats                # it was launched as a whole, and may be replayed
     bint busy                   # it is being replayed or launched
     unsigned long long used     # the value of Replay.clock at its last launch
+    Step* steps                 # of the nodes whose key is STEP; NULL: none
+    int step_room
     Recording* following        # the script that was launched after it; NULL: none was
     PyObject* plan              # a counted reference to the Plan that ran it; NULL: none
     # For graph/fusion:
@@ -146,6 +162,8 @@ cdef void free_arrays(Recording* recording) noexcept
 # Copy the first `count` nodes to an empty recording, with the references to their owners, and leave
 # none behind. Return False, with nothing changed, if there is no memory.
 cdef bint copy_nodes(Recording* target, Recording* source, int count) noexcept
+# Return room for the step of a node, whose key it sets; NULL: there is no memory.
+cdef Step* new_step(Recording* recording, int node) noexcept
 # Remove the nodes behind the first `count`, of which there are some, of a recording without a
 # barrier. The arrays are as after the last of these.
 cdef void truncate(Recording* recording, int count) noexcept

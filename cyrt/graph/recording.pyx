@@ -102,6 +102,7 @@ cdef void free_arrays(Recording* recording) noexcept:
     free(recording.uses)
     free(recording.blob)
     free(recording.topology)
+    free(recording.steps)
     memset(recording, 0, sizeof(Recording))
     clear(recording)
 
@@ -206,7 +207,20 @@ cdef bint copy_nodes(Recording* target, Recording* source, int count) noexcept:
     memcpy(target.topology, source.topology, target.topology_words * sizeof(unsigned int))
     for i in range(count):
         target.owners[i], source.owners[i] = source.owners[i], NULL
+        if target.nodes[i].key == STEP:
+            target.nodes[i].key = 0
     return True
+
+
+cdef Step* new_step(Recording* recording, int node) noexcept:
+    cdef Step* steps
+    if recording.step_room < recording.num_nodes:
+        steps = <Step*>realloc(recording.steps, recording.num_nodes * sizeof(Step))
+        if steps == NULL:
+            return NULL
+        recording.steps, recording.step_room = steps, recording.num_nodes
+    recording.nodes[node].key = STEP
+    return &recording.steps[node]
 
 
 cdef int grow_uses(Recording* recording, int count) except -1:

@@ -51,6 +51,7 @@ cdef struct Replay:
     # If `verified`: a call was found to be the next node, and its operation is going to be compared
     # with that; an operation has differed.
     bint called, differs
+    bint early              # the node that was replayed last may load before it waits
     Recording* scripts      # the list of all scripts
     int count
     Recording* last         # the script of the last batch; NULL: that was recorded
@@ -118,6 +119,7 @@ cdef inline bint play(Replay* replay, StreamState* stream, const Operation* oper
         own[i].generation = block.generation
         begin_uses(block, stream, bytes)
     memcpy(script.blob + node.params, operation.params, operation.param_bytes)
+    replay.early = early != NULL
     if early != NULL:
         early[0] = 1
         early_loads[0] += 1

@@ -4,7 +4,9 @@
 from libc.string cimport memcmp, memcpy
 
 from cyrt.graph cimport hazards, recording as recordings
-from cyrt.graph.recording cimport Edge, Geometry, Node, Operation, Recording, Use, use_end
+from cyrt.graph.recording cimport (
+    STEP, Edge, Geometry, Node, Operation, Recording, Use, use_end,
+)
 from cyrt.runtime.blocks cimport hazard_in
 from cyrt.runtime.state cimport DEVICE_MEMORY, Block, Hazard, StreamState
 
@@ -49,7 +51,7 @@ cdef void take_over(Replay* replay, Recording* script, Recording* other, int cou
     memcpy(other.uses, script.uses, use_end(script, count - 1) * sizeof(Use))
     for i in range(count):
         other.owners[i], script.owners[i] = script.owners[i], NULL
-        other.nodes[i].key = script.nodes[i].key
+        other.nodes[i].key = script.nodes[i].key if script.nodes[i].key != STEP else 0
     script.busy, other.busy = False, True
     set_script(replay, other)
 
@@ -207,6 +209,17 @@ cdef Recording* keep(Replay* replay, Recording* recording) noexcept:
     return oldest
 
 
+cdef bint has_params(const Recording* script, const Node* node,
+                     const Operation* operation) noexcept:
+    """Return whether the parameters are equal, but for the word that the recorder sets."""
+    cdef const char* own = script.blob + node.params
+    cdef const char* params = <const char*>operation.params
+    cdef size_t word = operation.early.word if operation.early != NULL else node.param_bytes
+    cdef size_t end = min(word + sizeof(unsigned int), node.param_bytes)
+    return memcmp(own, params, word) == 0 \
+        and memcmp(own + end, params + end, node.param_bytes - end) == 0
+
+
 cdef void check_call(Replay* replay, const Operation* operation, const Use* uses,
                      int num_uses) noexcept:
     cdef const Recording* script = replay.script
@@ -215,9 +228,9 @@ cdef void check_call(Replay* replay, const Operation* operation, const Use* uses
     if script == NULL or replay.played == script.num_nodes:     # a finalizer has recorded
         return
     node = &script.nodes[replay.played]
-    replay.differs = replay.differs or node.key != operation.key \
+    replay.differs = replay.differs or (node.key != operation.key and node.key != STEP) \
         or not is_same_node(script, replay.played, operation, uses, num_uses) \
-        or memcmp(script.blob + node.params, operation.params, node.param_bytes) != 0 \
+        or not has_params(script, node, operation) \
         or memcmp(&script.geometry[replay.played], operation.geometry, sizeof(Geometry)) != 0
 
 

@@ -7,6 +7,10 @@
 # - The key is stored with the node when the operation is recorded or replayed in full. LAUNCH: the
 #   call gives all of the parameters and the geometry, and the kernel has no further attributes. 0:
 #   there is no key.
+# - STEP: the front end has described the call by words, with the blocks and addresses of its
+#   operands. A call with the same words has the same parameters and geometry, too: nothing is
+#   copied. The words are stored where the node of a script is replayed in full, and hold until that
+#   or another call's parameters are copied: then the key is another one.
 # - Only what changes nothing but the recording is replayed here. Whatever else is the matter, the
 #   operation goes its whole way, which opens the short one: no error, no other thread or stream
 #   comes first. Whoever changes that calls `disturb`, which closes it.
@@ -26,16 +30,13 @@ from cyrt.graph.commit cimport Recorder
 from cyrt.graph.completion cimport handling
 from cyrt.graph.hazards cimport begin_uses
 from cyrt.graph.policy cimport Policy
-from cyrt.graph.recording cimport Geometry, Node, Recording, Use, use_end
+from cyrt.graph.recording cimport LAUNCH, STEP, Geometry, Node, Recording, Step, Use, use_end
 from cyrt.graph.replay cimport Replay, refuse_calls
 from cyrt.runtime.device cimport contexts
 from cyrt.runtime.module cimport LoadedFunction
 from cyrt.runtime.poison cimport poisoned
 from cyrt.runtime.state cimport FOREIGN_MEMORY, Block, StreamState
 from cyrt.runtime.submission cimport priority_thread
-
-cdef enum:
-    LAUNCH = 1
 
 cdef inline bint is_quiet(Recorder self) noexcept:
     """Return whether the next operation meets no error, and no other thread or stream that comes
@@ -69,9 +70,18 @@ cdef inline Node* next_call(const StreamState* stream, unsigned long long key) n
         return NULL
     return replay.next
 
-# Return that node's uses, and its parameters.
+# Return that node's geometry, uses with their number, parameters, and step.
+cdef inline Geometry* geometry_of(const StreamState* stream) noexcept:
+    cdef const Replay* replay = &(<Recorder>stream.encoder).replay
+    return &replay.script.geometry[replay.played]
 cdef inline Use* uses_of(const StreamState* stream, const Node* node) noexcept:
     return (<Recorder>stream.encoder).replay.script.uses + node.first_use
+cdef inline int num_uses_of(const StreamState* stream, const Node* node) noexcept:
+    cdef const Replay* replay = &(<Recorder>stream.encoder).replay
+    return use_end(replay.script, replay.played) - node.first_use
+cdef inline Step* step_of(const StreamState* stream) noexcept:
+    cdef const Replay* replay = &(<Recorder>stream.encoder).replay
+    return &replay.script.steps[replay.played]
 cdef inline void* params_of(const StreamState* stream, const Node* node) noexcept:
     return (<Recorder>stream.encoder).replay.script.blob + node.params
 
@@ -93,6 +103,7 @@ cdef inline bint is_same_or_tensor(const Use* own, const Use* use,
 cdef inline void replay_next(StreamState* stream, Use* uses, int num_uses,
                              PyObject* function) noexcept:
     cdef Replay* replay = &(<Recorder>stream.encoder).replay
+    cdef unsigned long long* operations = &(<Recorder>stream.encoder).operations
     cdef int i
     for i in range(num_uses):
         uses[i].generation = uses[i].block.generation
@@ -102,14 +113,14 @@ cdef inline void replay_next(StreamState* stream, Use* uses, int num_uses,
     replay.next += 1
     replay.played += 1
     stream.nodes = replay.played
-    (<Recorder>stream.encoder).operations += 1
+    operations[0] += 1          # by a pointer, without a reference to the encoder
 
-# Return whether the call's operation has to be recorded, and compared with the next node, to which
-# the parameters have been copied.
+# Return whether calls are not replayed: their operations are recorded, and compared with the next
+# node, to which the parameters have been copied. `note_call` stores that this is to be done.
 cdef inline bint is_verified(const StreamState* stream) noexcept:
-    cdef Replay* replay = &(<Recorder>stream.encoder).replay
-    replay.called = replay.verified
-    return replay.verified
+    return (<Recorder>stream.encoder).replay.verified
+cdef inline void note_call(const StreamState* stream) noexcept:
+    (<Recorder>stream.encoder).replay.called = True
 
 # Return whether a call is the next node of the script. If so, copy its parameters, which have
 # `nbytes` bytes, and its geometry, and replay the node.
@@ -124,7 +135,7 @@ cdef inline bint replay_call(StreamState* stream, unsigned long long key, PyObje
         return False
     script = (<Recorder>stream.encoder).replay.script
     own = uses_of(stream, node)
-    if use_end(script, (<Recorder>stream.encoder).replay.played) - node.first_use != num_uses:
+    if num_uses_of(stream, node) != num_uses:
         return False
     for i in range(num_uses):
         if own[i].access != uses[i].access or not is_same_use(&own[i], uses[i].block, stream):
@@ -132,6 +143,7 @@ cdef inline bint replay_call(StreamState* stream, unsigned long long key, PyObje
     memcpy(params_of(stream, node), params, nbytes)
     script.geometry[(<Recorder>stream.encoder).replay.played] = geometry[0]
     if is_verified(stream):
+        note_call(stream)
         return False
     replay_next(stream, own, num_uses, function)
     return True

@@ -7,7 +7,7 @@ from cpython.list cimport PyList_GET_ITEM
 from cpython.long cimport PyLong_CheckExact
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.object cimport PyObject
-from libc.string cimport memcpy, memset
+from libc.string cimport memcmp, memcpy, memset
 
 from cyrt import settings
 from cyrt.driver.cuda cimport *
@@ -17,8 +17,11 @@ from cyrt.graph.recorder cimport (
     encoder_of, is_deferred, launch_on_producer, launches_at_once, record_kernel,
     replay_on_tensors,
 )
-from cyrt.graph.recording cimport COOPERATIVE, Tensors, Use
-from cyrt.graph.replay_call cimport LAUNCH, replay_call
+from cyrt.graph.recording cimport COOPERATIVE, LAUNCH, Node, Tensors, Use
+from cyrt.graph.replay_call cimport (
+    geometry_of, is_same_use, is_verified, next_call, note_call, num_uses_of, params_of,
+    replay_next, uses_of,
+)
 from cyrt.jit.signature import elements
 from cyrt.kernels import tuning
 from cyrt.kernels.arguments cimport (
@@ -38,6 +41,7 @@ from cyrt.runtime.memory cimport Memory, array_type, block_of, live_block
 from cyrt.runtime.dlpack cimport DLPackExchangeAPI, DLTensor, KDL_CUDA
 from cyrt.runtime.module cimport LoadedFunction, allow_smem, set_layout
 from cyrt.runtime.outside cimport contains, is_outside, outside
+from cyrt.runtime.pool cimport is_own
 from cyrt.runtime.producer cimport (
     Known, Producer, describe, known_memory, memory_on, producer_of, work_stream,
 )
@@ -604,9 +608,64 @@ cdef inline bint pack_usual(Kernel kernel, int ordinal, PyObject** args, char* b
     return True
 
 
+cdef inline bint replay(Kernel kernel, StreamState* stream, const Geometry* geometry,
+                        PyObject** args) noexcept:
+    """Replay the launch if it is the next call of a script, into which its arguments are packed. A
+    launch of the kernel with this geometry was checked when it was recorded."""
+    cdef Node* node = next_call(stream, LAUNCH)
+    cdef const Param* param = kernel.params
+    cdef PyObject* value
+    cdef PyObject* function
+    cdef char* blob
+    cdef Use* uses
+    cdef Block* block
+    cdef int i, num_uses, count = 0
+    if node == NULL or kernel.loaded is None:
+        return False
+    function = <PyObject*>PyList_GET_ITEM(kernel.loaded, stream.ordinal)
+    if function == <PyObject*>None or node.serial != (<LoadedFunction>function).serial \
+            or memcmp(geometry_of(stream), geometry, sizeof(Geometry)) != 0:
+        return False
+    blob = <char*>params_of(stream, node)
+    uses = uses_of(stream, node)
+    num_uses = num_uses_of(stream, node)
+    for i in range(kernel.num_params):
+        value = args[i]
+        if param.code != POINTER:
+            if not pack_number(param, <object>value, blob + param.offset):
+                return False
+        else:
+            if <void*>Py_TYPE(<object>value) != array_type or count == num_uses \
+                    or is_doubtful(param, <Memory>value):
+                return False
+            block = block_of(<Memory>value)
+            if uses[count].access != (WRITE if param.writes else READ) \
+                    or not is_same_use(&uses[count], block, stream) or not is_own(block, stream):
+                return False
+            memcpy(blob + param.offset, &(<Memory>value).address, 8)
+            count += 1
+        param += 1
+    if count != num_uses:
+        return False
+    if kernel.num_ranges:
+        add_ranges(kernel, blob, uses, num_uses)
+    if is_verified(stream):
+        note_call(stream)
+        return False
+    replay_next(stream, uses, num_uses, function)
+    return True
+
+
 cdef int launch(Kernel kernel, const Geometry* geometry, PyObject** args,
                 Py_ssize_t count) except -1:
     cdef StreamState* stream = current_state(current_ordinal())
+    if count == kernel.num_usual and replay(kernel, stream, geometry, args):
+        return 0
+    return launch_usual(kernel, stream, geometry, args, count)
+
+
+cdef int launch_usual(Kernel kernel, StreamState* stream, const Geometry* geometry,
+                      PyObject** args, Py_ssize_t count) except -1:
     cdef LoadedFunction function = loaded_on(kernel, stream.ordinal)
     cdef char[STACK_BYTES] blob
     cdef Use[STACK_PARAMS] uses
@@ -619,9 +678,6 @@ cdef int launch(Kernel kernel, const Geometry* geometry, PyObject** args,
         return launch_on_tensors(kernel, geometry, stream, function, args, count)
     if kernel.num_ranges:
         add_ranges(kernel, blob, uses, num_uses)
-    if replay_call(stream, LAUNCH, <PyObject*>function, uses, num_uses, blob,
-                   function.layout.nbytes, geometry):
-        return 0
     return record_kernel(encoder_of(stream), function, geometry, blob, uses, num_uses, None,
                          False, 0, NULL, NULL)
 

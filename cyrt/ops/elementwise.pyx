@@ -3,16 +3,16 @@
 cimport cython
 from cpython.bool cimport PyBool_Check
 from cpython.complex cimport PyComplex_Check
-from cpython.float cimport PyFloat_CheckExact
+from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
 from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_Check
 from cpython.object cimport PyObject
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 import numpy as np
 
 from cyrt.builtin import catalogue
 from cyrt.builtin.elementwise cimport (
-    ALIGNED, BINARY, INPUT_WORD, NUMBER_LEFT, NUMBER_RIGHT, OUT_WORD, UNARY, Form, call_key, is_own,
+    ALIGNED, BINARY, INPUT_WORD, NUMBER_LEFT, NUMBER_RIGHT, OUT_WORD, UNARY, Form, call_key,
     record_contiguous, record_elementwise,
 )
 from cyrt.builtin.entry cimport MAX_DTYPES, MAX_OPS, WIDEST, op_code, tables
@@ -23,12 +23,12 @@ from cyrt.dtypes import dtype as _dtype
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.graph.recording cimport Node, Use
 from cyrt.graph.replay_call cimport (
-    is_same_use, is_verified, next_call, params_of, replay_next, uses_of,
+    is_same_use, is_verified, next_call, note_call, params_of, replay_next, uses_of,
 )
 from cyrt.kernels.vectorcall cimport PyVectorcall_NARGS, Vectorcall, offer_vectorcall
 from cyrt.ndarray cimport (
-    Array, device_of, give_memory, has_memory, has_shape, itemsizes, new_array_on, overlaps,
-    set_operand, shape_of, unallocated,
+    Array, device_of, give_memory, has_shape, itemsizes, new_array_on, overlaps, set_operand,
+    shape_of, unallocated, unallocated_like,
 )
 from cyrt.operators import functions
 from cyrt.ops.arguments import refuse_device, type_name
@@ -36,13 +36,13 @@ from cyrt.ops.copy cimport (
     assign_array, broadcast_steps, cast, check_device, check_out, fill, overwrites, write_out,
 )
 from cyrt.ops.promotion cimport (
-    BOOL, FLOAT32, NUM_DTYPES, is_number, kinds, outputs, promote, promote_number, put_number,
-    python_number, refuse_type, same_kind,
+    BOOL, FLOAT32, FLOAT64, NUM_DTYPES, is_number, kinds, outputs, promote, promote_number,
+    put_number, python_number, refuse_type, same_kind,
 )
 from cyrt.ops.tensors cimport view_operand, view_other, view_output
 from cyrt.runtime.memory cimport READ_ONLY, Memory, block_of, live_block, overwriting
 from cyrt.runtime.module cimport LoadedFunction
-from cyrt.runtime.pool cimport allocate_next, is_next
+from cyrt.runtime.pool cimport allocate_next, is_next, is_own
 from cyrt.runtime.state cimport OVERWRITE, Block, StreamState
 from cyrt.runtime.stream cimport current_state
 
@@ -99,42 +99,53 @@ cdef int refuse_operand(str name, object value) except -1:
 
 
 cdef inline bint is_same_operand(const Use* use, const Block* block, Memory operand,
-                                 StreamState* stream) noexcept:
-    return is_same_use(use, block, stream) and is_own(block) \
+                                 const StreamState* stream) noexcept:
+    return is_same_use(use, block, stream) and is_own(block, stream) \
         and operand.address & (WIDEST - 1) == 0
 
 
-cdef inline bint is_same_result(const Use* use, Array out, bint allocated,
-                                StreamState* stream) noexcept:
-    """Return whether the result is that of the use, or would get its memory."""
+cdef inline bint has_same_result(StreamState* stream, const Use* use, Array out,
+                                 bint allocated) noexcept:
+    """Return whether the result has the block of the use, or if it is not allocated, receives it.
+    A call that is to be verified does not: it is recorded."""
+    cdef Block* block = use.block
     if allocated:
-        return use.access == overwriting(out) \
-            and is_same_operand(use, block_of(out), out, stream)
-    return use.access == OVERWRITE and is_same_use(use, use.block, stream) and is_own(use.block) \
-        and is_next(stream, use.block, out.size)
+        if use.access != overwriting(out) or not is_same_operand(use, block_of(out), out, stream):
+            return False
+    elif use.access != OVERWRITE or not is_same_use(use, block, stream) \
+            or not is_own(block, stream):
+        return False
+    if is_verified(stream):
+        if allocated or is_next(stream, block, out.size):
+            note_call(stream)
+        return False
+    if not allocated:
+        if not allocate_next(stream, block, out.size):
+            return False
+        out.block, out.address = block, block.address
+    return True
 
 
 cdef inline bint replay(StreamState* stream, int op, Form form, Array x, const Block* block,
-                        PyObject* y, const unsigned long long* number, Array out) noexcept:
+                        PyObject* y, const unsigned long long* number, Array out,
+                        PyObject* given) noexcept:
     """Replay a call on dense arrays of one shape and type, or an array and a number, if it is the
-    next one of a script. Where the result `out` has no memory, it gets some."""
+    next one of a script. The result `out` gets memory, unless it was given, and not None."""
     cdef Node* node = next_call(stream, call_key(op, x.code, form, x.count))
     cdef PyObject* kernel
     cdef unsigned long long* words
     cdef Use* uses
-    cdef Use* result
-    cdef bint allocated
+    cdef const Use* result
+    cdef bint allocated = given != <PyObject*>None
     if node == NULL:
         return False
     kernel = tables[stream.ordinal][op * MAX_DTYPES + x.code].functions[<int>ALIGNED]
     uses = uses_of(stream, node)
     result = &uses[2 if form == BINARY else 1]
-    allocated = has_memory(out)
     if node.serial != (<LoadedFunction>kernel).serial \
             or not is_same_operand(uses, block, x, stream) or (
                 form == BINARY
-                and not is_same_operand(&uses[1], block_of(<Memory>y), <Memory>y, stream)) \
-            or not is_same_result(result, out, allocated, stream):
+                and not is_same_operand(&uses[1], block_of(<Memory>y), <Memory>y, stream)):
         return False
     words = <unsigned long long*>params_of(stream, node)
     words[OUT_WORD] = out.address if allocated else result.block.address
@@ -143,11 +154,8 @@ cdef inline bint replay(StreamState* stream, int op, Form form, Array x, const B
         words[INPUT_WORD + 1] = (<Memory>y).address
     elif form != UNARY:
         words[INPUT_WORD + (form == NUMBER_RIGHT)] = number[0]
-    if is_verified(stream):
+    if not has_same_result(stream, result, out, allocated):
         return False
-    if not allocated:
-        allocate_next(stream, result.block, out.size)
-        out.block, out.address = result.block, result.block.address
     replay_next(stream, uses, 3 if form == BINARY else 2, kernel)
     return True
 
@@ -285,15 +293,15 @@ cdef Array apply(int op, Form form, Array x, PyObject* other, const unsigned lon
                  Array out):
     """Apply an operation to x, and an array of the same type, or a number."""
     cdef Array target
-    cdef Block* block
+    cdef Block* block = block_of(x)
     cdef StreamState* stream
     cdef bint direct = out is None or may_write(op, form, x, other, out)
-    if direct and x.dense and outputs[op][x.code] >= 0 and (form != BINARY or (
+    cdef int result = outputs[op][x.code]
+    if direct and x.dense and result >= 0 and block != NULL and (form != BINARY or (
             (<Array>other).dense and has_shape(<Array>other, x.ndim_, x.dims))):
-        block = live_block(x)
         stream = current_state(block.ordinal)
-        target = unallocated(outputs[op][x.code], x.ndim_, x.dims) if out is None else out
-        if replay(stream, op, form, x, block, other, number, target):
+        target = unallocated_like(result, x) if out is None else out
+        if replay(stream, op, form, x, block, other, number, target, <PyObject*>out):
             return target
         return record_alike(op, form, x, other, number, out, target, True, stream)
     return record_alike(op, form, x, other, number, out, out, direct, NULL)
@@ -439,9 +447,35 @@ cdef object of_others(int op, object a, object b, Array out):
     return NotImplemented           # another type may implement the operation
 
 
+cdef inline bint put_float(int op, Array x, object value, unsigned long long* number) noexcept:
+    """Set a usual number next to an array: a float, in the array's type, which has a kernel."""
+    cdef float single
+    cdef double real
+    if not PyFloat_CheckExact(value) or outputs[op][x.code] < 0 or op == POW:
+        return False
+    real = PyFloat_AS_DOUBLE(value)
+    number[0] = 0
+    if x.code == FLOAT32:
+        single = <float>real            # a number out of range becomes an infinity
+        memcpy(number, &single, 4)
+    elif x.code == FLOAT64:
+        memcpy(number, &real, 8)
+    else:
+        return False
+    return True
+
+
 cdef object binary(int op, object a, object b, object out):
-    if type(a) is Array and type(b) is Array and (<Array>a).code == (<Array>b).code:
-        return apply(op, BINARY, <Array>a, <PyObject*>b, no_number, <Array>out)
+    cdef unsigned long long[2] number
+    number[1] = 0
+    if type(a) is Array:
+        if type(b) is Array:
+            if (<Array>a).code == (<Array>b).code:
+                return apply(op, BINARY, <Array>a, <PyObject*>b, no_number, <Array>out)
+        elif put_float(op, <Array>a, b, number):
+            return apply(op, NUMBER_RIGHT, <Array>a, NULL, number, <Array>out)
+    elif type(b) is Array and put_float(op, <Array>b, a, number):
+        return apply(op, NUMBER_LEFT, <Array>b, NULL, number, <Array>out)
     return of_others(op, a, b, <Array>out)
 
 

@@ -65,7 +65,7 @@ cdef void* array_type
 # Return the block of a Buffer; NULL: it was freed. `live_block` raises ValueError then, and
 # RuntimeError after a reset.
 cdef inline Block* block_of(Memory buffer) noexcept:
-    return buffer.block if buffer.base is None else buffer.base.block
+    return buffer.block if buffer.block != NULL or buffer.base is None else buffer.base.block
 cdef inline Block* live_block(Memory buffer) except NULL:
     cdef Block* block = block_of(buffer)
     if block == NULL or block.epoch != contexts[block.ordinal].epoch:

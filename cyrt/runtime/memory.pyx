@@ -30,7 +30,7 @@ from cyrt.runtime.stream cimport Stream, current_state, stream_of
 from cyrt.runtime.stream_state cimport flush_all, wrapped_state, legacy_state, order_launched
 from cyrt.runtime.transfer cimport copy_page_locked, is_page_locked, to_device, to_host
 from cyrt.runtime.untracked cimport (
-    PyObject_GC_IsTracked, cyrt_bear_untracked, cyrt_has_weak_references,
+    PyObject_GC_IsTracked, cyrt_bear_untracked,
 )
 from cyrt.runtime.waiting cimport wait_state
 
@@ -139,6 +139,14 @@ cdef class Memory:
                         "copy_to() a NumPy array")
 
 
+cdef extern from *:
+    """
+    #define CYRT_HAS_EXTRAS(memory) ((size_t)(memory)->heap | (size_t)(memory)->__weakref__ \\
+                                     | (size_t)(memory)->tracked)
+    """
+    # Return whether host memory or weak references belong to it, or the collector tracks it.
+    bint CYRT_HAS_EXTRAS(Memory memory) noexcept
+
 cdef destructor deallocate_any = (<PyTypeObject*>Memory).tp_dealloc
 
 
@@ -146,9 +154,8 @@ cdef void deallocate(PyObject* dead) noexcept:
     """Deallocate a Memory. This cannot fail for an ordinary result or a view, so no exception has
     to be saved."""
     cdef PyObject* base = <PyObject*>(<Memory>dead).base
-    if (<Memory>dead).heap == NULL and not (<Memory>dead).tracked \
-            and (<Memory>dead).owner is None and not cyrt_has_weak_references(dead) \
-            and ((<Memory>dead).block == NULL or release_result((<Memory>dead).block)):
+    if not CYRT_HAS_EXTRAS(<Memory>dead) and (<Memory>dead).owner is None and (
+            (<Memory>dead).block == NULL or release_result((<Memory>dead).block)):
         Py_DECREF(None)         # its owner
         dead.ob_type.tp_free(dead)
         Py_DECREF(<object>base)

@@ -19,6 +19,8 @@
 # - Out of memory is raised only after an attempt that found nothing free, and nothing that could be
 #   given back to the driver.
 
+from libc.string cimport memcmp
+
 from cyrt.driver.cuda cimport CUdeviceptr
 from cyrt.driver.table cimport READY, process
 from cyrt.runtime.blocks cimport Count, Slab, destroy_block, new_block
@@ -27,7 +29,12 @@ from cyrt.runtime.freed cimport hold_until_commit
 from cyrt.runtime.poison cimport poisoned
 from cyrt.runtime.reserve cimport Pool, out_of_memory, pools
 from cyrt.runtime.rows cimport is_next_block
-from cyrt.runtime.state cimport LIVE, Block, BlockKind, StreamState
+from cyrt.runtime.state cimport LIVE, Block, BlockKind, Row, StreamState
+
+# Return whether the block is memory of the stream's context that no other library uses. The struct
+# of a stream has its device and epoch as a block has them whose `kind` and `shared` are zero.
+cdef inline bint is_own(const Block* block, const StreamState* stream) noexcept:
+    return memcmp(&block.ordinal, &stream.ordinal, 8) == 0
 
 # Return whether freed memory is kept for reuse (CYRT_POOL, CYRT_CHECK).
 cdef int pool_enabled() except -1
@@ -50,16 +57,23 @@ cdef void take_lowest(Block* block) noexcept
 cdef inline bint is_next(StreamState* stream, const Block* block, size_t nbytes) noexcept:
     if block.slab == NULL:
         return is_lowest(stream, block, nbytes)
-    return block.size >= nbytes and is_next_block(stream, block)
+    return block.size >= nbytes and is_next_block(stream, &stream.bins[block.bin].row, block)
 
-# Allocate that block.
-cdef inline void allocate_next(StreamState* stream, Block* block, size_t nbytes) noexcept:
+# If so, allocate the block. Return whether it is allocated.
+cdef inline bint allocate_next(StreamState* stream, Block* block, size_t nbytes) noexcept:
+    cdef Row* row
     if block.slab == NULL:
+        if not is_lowest(stream, block, nbytes):
+            return False
         take_lowest(block)
     else:
-        stream.bins[block.bin].row.next += 1
+        row = &stream.bins[block.bin].row
+        if block.size < nbytes or not is_next_block(stream, row, block):
+            return False
+        row.next += 1
         block.state = LIVE
     note_owner(block, nbytes)
+    return True
 
 cdef void release(Block* block) noexcept
 # Release the block of a usual result: a small one that no other stream has used, and that its home
@@ -68,9 +82,8 @@ cdef void release(Block* block) noexcept
 cdef inline bint release_result(Block* block) noexcept:
     cdef StreamState* home = block.home
     if block.hazard.epoch != home.recording_epoch or block.slab == NULL or block.num_readers \
-            or block.shared or poisoned or not home.pending or not home.owned \
-            or home.ordinal != block.ordinal or process != READY \
-            or contexts[block.ordinal].epoch != block.epoch:
+            or not is_own(block, home) or poisoned or not home.pending or not home.owned \
+            or process != READY or contexts[home.ordinal].epoch != home.epoch:
         return False
     pools[block.ordinal].in_use -= block.asked
     block.generation += 1

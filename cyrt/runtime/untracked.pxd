@@ -13,7 +13,7 @@ from cpython.object cimport PyObject, PyTypeObject
 cdef extern from *:
     """
     #ifdef Py_GIL_DISABLED
-    #define cyrt_allocate(type) PyObject_GC_New(PyObject, type)
+    #define cyrt_allocate(type, size) PyObject_GC_New(PyObject, type)
     #define cyrt_free_untracked PyObject_GC_Del
     #else
     #define CYRT_SIZES 32               /* objects of fewer words are kept */
@@ -22,8 +22,8 @@ cdef extern from *:
     static struct { PyObject* first; int count; } cyrt_places[CYRT_SIZES];
 
     /* Return a new object of such a class, the fields of which have no values yet. */
-    static inline PyObject* cyrt_allocate(PyTypeObject* type) {
-        size_t words = type->tp_basicsize / sizeof(void*);
+    static inline PyObject* cyrt_allocate(PyTypeObject* type, size_t size) {
+        size_t words = size / sizeof(void*);
         PyObject* self = words < CYRT_SIZES ? cyrt_places[words].first : NULL;
         if (self == NULL) return PyObject_GC_New(PyObject, type);
         cyrt_places[words].first = *(PyObject**)(self + 1);
@@ -47,14 +47,9 @@ cdef extern from *:
     #endif
 
     static PyObject* cyrt_new_untracked(PyTypeObject* type, Py_ssize_t items) {
-        PyObject* self = cyrt_allocate(type);
+        PyObject* self = cyrt_allocate(type, type->tp_basicsize);
         if (self != NULL) memset(self + 1, 0, type->tp_basicsize - sizeof(PyObject));
         return self;
-    }
-
-    /* Return whether a weak reference refers to an object of a class that supports them. */
-    static inline int cyrt_has_weak_references(PyObject* self) {
-        return *(PyObject**)((char*)self + Py_TYPE(self)->tp_weaklistoffset) != NULL;
     }
 
     static void cyrt_bear_untracked(PyTypeObject* type) {
@@ -64,9 +59,8 @@ cdef extern from *:
     """
     # Set the allocator of a class, and of the classes that are derived from it later.
     void cyrt_bear_untracked(PyTypeObject* type)
-    # Return a new object of a class that this module has passed to that function.
-    object cyrt_allocate(PyTypeObject* type)
-    bint cyrt_has_weak_references(PyObject* self) noexcept
+    # Return a new object, of `size` bytes, of a class that this module has passed to that function.
+    object cyrt_allocate(PyTypeObject* type, size_t size)
 
 cdef extern from "Python.h":
     bint PyObject_GC_IsTracked(object)

@@ -718,6 +718,45 @@ def test_sizes_and_rounds_by_turns(in_each_mode):
     assert program.replayed > 0
 
 
+DESCRIBED = {
+    "part": lambda x, y, k: x[1:-1, k % 2 : 14 + k % 2] + y[1:-1, 1:-1],
+    "order": lambda x, y, k: x[1:-1, 1:-1] - y[1:-1, 1:-1] if k % 2 else y[1:, 1:] - x[1:, 1:],
+    "layout": lambda x, y, k: (x.T if k % 2 else x)[1:-1, 1:-1] + y[1:-1, 1:-1],
+    "number": lambda x, y, k: x[1:-1, 1:-1] * (2.0 + k),
+    "row": lambda x, y, k: x[:, 1:-1] + y[k % 2, 1:-1],
+    "axis": lambda x, y, k: x.sum(axis=k % 2),
+    "sum": lambda x, y, k: (x if k % 2 else y).sum(axis=1),
+    "divisor": lambda x, y, k: x.mean(axis=1) if k % 2 else x.sum(axis=1),
+    "factor": lambda x, y, k: x @ (y if k % 2 else y.T),
+    "few rows": lambda x, y, k: x[k % 2] @ y,
+    "odd size": lambda x, y, k: x.reshape(-1)[: 251 - k % 2] + y.reshape(-1)[: 251 - k % 2],
+    "target": lambda x, y, k: cyrt.add(x, 1, out=y[:, ::-1]) if k % 2 else cyrt.add(x, 1, out=y),
+}
+
+
+@pytest.mark.parametrize("turns", [1, 5], ids=["each time", "for some rounds"])
+@pytest.mark.parametrize("what", DESCRIBED)
+def test_a_call_whose_words_differ(in_each_mode, what, turns):
+    """A front end has described its call, and comes with another one on the same memory."""
+
+    def program(encoder):
+        x, y = cyrt.arange(256, dtype=cyrt.float32).reshape(16, 16), cyrt.ones((16, 16))
+        kept, found = cyrt.zeros(16), []
+        for i in range(60):
+            k = 0 if i < 20 else i // turns
+            for _ in range(3):
+                value = DESCRIBED[what](x, y, k)
+                kept[:] = kept + value.reshape(-1)[:16]
+            cyrt.commit()
+            if i % 7 == 6:
+                found.append(kept.numpy())
+        program.replayed = encoder.stats()["replayed"]
+        return [*found, value]
+
+    in_each_mode(program)
+    assert program.replayed > 0
+
+
 def test_a_block_that_was_split(in_each_mode, module, pooled):
     """The parts' edges follow from the uses of the whole: in a batch that begins with the parts
     there are none."""
