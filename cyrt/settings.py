@@ -125,8 +125,8 @@ SETTINGS: dict[str, Setting] = {
     ),
     "CYRT_FUSE": Setting(
         _switch,
-        True,
-        "0: the operations of a batch that is launched often are not compiled into one",
+        False,
+        "1: operations of a batch that is launched often are compiled into fewer kernels",
     ),
     "CYRT_FUSE_AFTER": Setting(_count, 8, "launches of a batch after which it is compiled"),
     "CYRT_TEMPLATE_CACHE_SIZE": Setting(

@@ -278,7 +278,7 @@ def written(text: str, name: str, room: str) -> str:
 
 
 def with_name(text: str, name: str, room: str) -> str:
-    """The text of a room's ``__init__``, with the public name in it."""
+    """The text of the ``__init__`` with the room's public names, with this one in it."""
     imports = list(re.finditer(rf"^from cyrt\.{room}\.(\w+) import ", text, re.MULTILINE))
     at = next((each.start() for each in imports if each[1] > name), imports[-1].start())
     return listed(f"{text[:at]}from cyrt.{room}.{name} import {name}\n{text[at:]}", name)
@@ -308,13 +308,9 @@ def main(arguments: list[str], root: Path = ROOT) -> None:
             parser.error(f"name: {path.relative_to(root)} exists")
     for path, text in files.items():
         path.write_text(written(text, name, room))
-    public = root / "cyrt" / room / "__init__.py"
+    public = root / "cyrt" / ("nn/__init__.py" if room == "nn" else "__init__.py")
     public.write_text(with_name(public.read_text(), name, room))
-    changed = [public]
-    if room == "ops":
-        changed.append(root / "cyrt" / "__init__.py")
-        changed[1].write_text(listed(changed[1].read_text(), name))
-    for path in [*files, *changed]:
+    for path in [*files, public]:
         print(path.relative_to(root))
     print("next: python3 tools/run.py format, then build, then change what it computes")
 

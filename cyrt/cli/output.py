@@ -146,7 +146,7 @@ def print_rows(titled: Iterable[tuple[str, str]]) -> None:
 
 
 def print_table(table: Table, console: Console, width: int | None = None) -> None:
-    """Print a table without blanks at the ends of lines.
+    """Print a table without its empty columns, and without blanks at the ends of lines.
 
     The table is printed with one line for each cell if the terminal is too narrow for its words, or
     if the terminal has less than 80 columns and is too narrow for its lines.
@@ -161,6 +161,7 @@ def print_table(table: Table, console: Console, width: int | None = None) -> Non
     """
     from rich.measure import Measurement
 
+    table.columns = [each for each in table.columns if any(map(str, each.cells))]
     wanted = Measurement.get(console, console.options.update(max_width=1000), table)
     if console.width < (80 if width is not None else max(80, wanted.minimum)) and (
         wanted.maximum > console.width

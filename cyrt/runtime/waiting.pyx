@@ -265,6 +265,10 @@ def drain(double seconds):
     return busy, errors
 
 
+cdef void destroy_event(CUevent event) noexcept:
+    cu.cuEventDestroy(event)
+
+
 cdef bint wait_until(StreamState* state, double end) except -1:
     """Wait until a time for what is on the stream now; return whether it has ended. Wrapped and
     captured streams are not waited for."""
@@ -287,7 +291,7 @@ cdef bint wait_until(StreamState* state, double end) except -1:
             record_event(&event, state.handle)
             state.put += 1
     if event != NULL:
-        cu.cuEventDestroy(event)
+        destroy_event(event)
         if printing and result == CUDA_SUCCESS:
             with nogil:
                 query_stream(state.handle)      # prints the text

@@ -35,8 +35,11 @@ _CALLED = re.compile(r"\bcall(?:\.uni)?\s*(?:\([^)]*\),\s*)?([\w$]+),")
 # kernel is assembled without that (see `compiling`).
 _CONTRACTED = {
     *product(("multiply", "divide", "square", "pow", "atan", "atanh"), ("complex64", "complex128")),
+    ("sin", "complex64"),
     ("gelu_vjp", "float64"),
 }
+# Constants, with which the assembler replaces the operation that follows.
+_CONSTANTS = {*product(("imag",), ("float16", "bfloat16", "float32", "float64"))}
 
 
 def makes_equal(row: Row, origin: str) -> bool:
@@ -48,7 +51,7 @@ def makes_equal(row: Row, origin: str) -> bool:
     origin : str
         The origin of its kernel's code.
     """
-    if (row.op, row.dtype) in _CONTRACTED or _chooses_nan(row):
+    if (row.op, row.dtype) in _CONTRACTED | _CONSTANTS or _chooses_nan(row):
         return False
     if not origin.startswith("prebuilt"):
         return True  # NVRTC compiles both
