@@ -643,6 +643,7 @@ cdef bint replay_on_tensors(Recorder self, LoadedFunction function, const Geomet
     if not has_ranges(self, uses, num_uses):
         return False
     recordings.reserve_tensors(&self.tensors, tensors.count)
+    note_foreign(self, home)
     memcpy(params_of(self.state, node), params, function.layout.nbytes)
     script.geometry[self.replay.played] = geometry[0]
     if is_verified(self.state):
