@@ -29,7 +29,7 @@ _thread: threading.Thread | None = None
 _lock = threading.Lock()
 _submitted = _done = 0
 _reported = False
-_LOWEST = 19  # of Linux's nice values
+_LOWEST = 19  # the lowest priority, as a nice value of Linux
 _T = TypeVar("_T")
 
 
@@ -105,7 +105,7 @@ def _run() -> None:
 
 
 def _has_compiler(error: BaseException) -> bool:
-    """Return whether an error is another one than that there is no NVRTC, which `info` tells."""
+    """Return False if the error says that NVRTC is missing, which `info` reports; else True."""
     return not (isinstance(error, CompileError) and error.name == "NVRTC_NOT_FOUND")
 
 

@@ -59,7 +59,7 @@ class Opaque(Exception):
 cdef class CapturedKernel:
     cdef tuple identity(self):
         """Return what is compared between the captures of a call, in addition to the parameters. A
-    launch's attributes, which the driver is slow to return, follow from the rest."""
+        launch's attributes, which the driver is slow to return, follow from the rest."""
         return (<size_t>self.function, <size_t>self.kernel, <size_t>self.context, self.packed,
                 (<char*>&self.geometry)[:sizeof(Geometry)], len(self.params), self.offsets,
                 self.sources)

@@ -36,7 +36,7 @@ _OVERWRITE = 2
 LIMIT, LARGE_LIMIT = 4096, 32764
 #: Functions that are kept loaded for other batches with the same operations, at most.
 KEPT = 256
-# By the context and the source, those used longest ago first.
+# The keys are the context and the source; the entry used longest ago is first.
 _functions: dict[tuple[int, int, str], LoadedFunction] = {}
 
 
@@ -98,7 +98,7 @@ class _Batch:
                 self.operations[index] = found
         self.depends = dependencies(self.uses)
         self.units = Units(self.depends)
-        self.runs: dict[int, Run] = {}  # of the units that have one
+        self.runs: dict[int, Run] = {}  # the run of each unit that has one
 
     def kernels(self) -> list[Kernel]:
         """Return the kernels of more than one operation."""

@@ -91,13 +91,13 @@ class _Field:
 
 @dataclass(slots=True)
 class _Part:
-    """What a run becomes in a launch: text, which equal runs share, and numbers."""
+    """A run's part of a launch: its text, which equal runs share, and its parameters."""
 
     text: str = ""
     fields: list[_Field] = field(default_factory=list)
     threads: int = 0
     rows: int = 0
-    block: tuple[int, int] | None = None  # that of a reduction
+    block: tuple[int, int] | None = None  # the block of a reduction
 
 
 def generate(
@@ -246,7 +246,7 @@ class _Writer:
         self.part.fields.append(_Field(cpp, name, len(content), content, copy, mask))
         return f"part.{name}"
 
-    # What a thread has, where it begins, and which threads have nothing.
+    # The elements of a thread, the first of them, and the threads that have none.
 
     def _begin(self) -> list[str]:
         threads = self.part.threads = self.run.size // self.items
