@@ -17,6 +17,7 @@ FLOORS = {
     "logger": 0,
     "other_names": 0,
     "settings": 0,
+    "trees": 0,
     "version": 0,
     "driver": 1,
     "runtime": 2,

@@ -1,0 +1,259 @@
+# cython: boundscheck=True
+"""Nests of dicts, lists, tuples, named tuples and dataclasses: their leaves and their structure."""
+
+from collections import OrderedDict
+from dataclasses import fields, is_dataclass
+
+cdef enum:
+    MOST_LEVELS = 100           # C functions that call themselves have no limit of Python's
+
+cdef enum Kind:
+    LEAF
+    NOTHING
+    DICT
+    LIST
+    TUPLE
+    NAMED_TUPLE
+    DATACLASS
+
+# The names of the fields of each dataclass that was met.
+cdef dict _fields_of = {}
+
+
+cdef class Structure:
+    cdef Kind kind
+    cdef type type              # of the nest; None: a leaf, or nothing
+    cdef tuple keys             # of a dict, or the names of a dataclass's fields
+    cdef tuple children         # a Structure each
+    cdef readonly Py_ssize_t num_leaves
+
+    def flatten(self, nest, leaf, str name):
+        cdef list leaves = []
+        if not append_like(self, nest, leaf, leaves):
+            refuse_unlike(self, nest, leaf, name)
+            raise RuntimeError(f"{name} changed while it was read")
+        return leaves
+
+    def unflatten(self, leaves):
+        cdef list values = list(leaves)
+        cdef Py_ssize_t next = 0
+        if len(values) != self.num_leaves:
+            raise ValueError(f"a structure of {self.num_leaves} leaves was given {len(values)}")
+        return build(self, values, &next)
+
+    def paths(self, str name):
+        cdef list found = []
+        append_paths(self, name, found)
+        return found
+
+    def __eq__(self, other):
+        cdef Structure that
+        if not isinstance(other, Structure):
+            return NotImplemented
+        that = other
+        return self.kind == that.kind and self.type is that.type \
+            and self.keys == that.keys and self.children == that.children
+
+    def __hash__(self):
+        return hash((<int>self.kind, self.type, self.keys, self.children))
+
+    def __repr__(self):
+        return f"Structure({', '.join(self.paths('nest'))})"
+
+
+cdef Structure new_structure(Kind kind, type of, tuple keys, tuple children,
+                             Py_ssize_t num_leaves):
+    cdef Structure made = Structure.__new__(Structure)
+    made.kind, made.type, made.keys, made.children = kind, of, keys, children
+    made.num_leaves = num_leaves
+    return made
+
+
+cdef Structure _leaf = new_structure(LEAF, None, (), (), 1)
+cdef Structure _nothing = new_structure(NOTHING, None, (), (), 0)
+
+
+cdef inline tuple fields_of(type of):
+    names = _fields_of.get(of)
+    if names is None:
+        names = _fields_of[of] = tuple([each.name for each in fields(of)])
+    return <tuple>names
+
+
+cdef int kind_of(nest) except -1:
+    """Return the kind of something that is no leaf; LEAF: it is no nest either."""
+    cdef type of = type(nest)
+    if nest is None:
+        return NOTHING
+    if of is dict or of is OrderedDict:
+        return DICT
+    if of is list:
+        return LIST
+    if of is tuple:
+        return TUPLE
+    if issubclass(of, tuple) and hasattr(of, "_fields") and hasattr(of, "_make"):
+        return NAMED_TUPLE
+    if of in _fields_of or is_dataclass(of):
+        return DATACLASS
+    return LEAF
+
+
+cdef str key_of(Structure structure, Py_ssize_t i):
+    """Return what follows a nest's name in the path of its child i."""
+    if structure.kind == DICT:
+        return f"[{structure.keys[i]!r}]"
+    if structure.kind == DATACLASS:
+        return f".{structure.keys[i]}"
+    if structure.kind == NAMED_TUPLE:
+        return f".{structure.type._fields[i]}"
+    return f"[{i}]"
+
+
+cdef str expected(leaf):
+    cdef list names = [each.__name__ for each in (leaf if type(leaf) is tuple else (leaf,))]
+    return (f"expected {' or '.join(names)}, or a dict, list, tuple, named tuple or dataclass of "
+            "them")
+
+
+cdef Structure append(nest, leaf, list leaves, str name, tuple path, int level):
+    """Append the leaves of a nest; return its structure."""
+    cdef Py_ssize_t before = len(leaves), i
+    cdef Structure made
+    cdef tuple keys = ()
+    cdef list children = []
+    cdef Kind kind
+    if isinstance(nest, leaf):
+        leaves.append(nest)
+        return _leaf
+    kind = <Kind>kind_of(nest)
+    if kind == NOTHING:
+        return _nothing
+    if kind == LEAF:
+        raise TypeError(f"{name}{path_of(path)}: {expected(leaf)}, got {type(nest).__name__}")
+    if level == MOST_LEVELS:
+        raise ValueError(f"{name} is more than {MOST_LEVELS} levels deep; does it contain itself?")
+    if kind == DICT:
+        keys = tuple(nest)
+        values = [(<dict>nest)[key] for key in keys]
+    elif kind == DATACLASS:
+        keys = fields_of(type(nest))
+        values = [getattr(nest, key) for key in keys]
+    else:
+        values = list(nest)
+    made = new_structure(kind, type(nest), keys, None, 0)
+    for i in range(len(<list>values)):
+        children.append(append((<list>values)[i], leaf, leaves, name, (path, made, i), level + 1))
+    made.children, made.num_leaves = tuple(children), len(leaves) - before
+    return made
+
+
+cdef str path_of(tuple path):
+    """Return a path as text; it is a chain of (path before, structure, index), or ()."""
+    return "" if not path else path_of(path[0]) + key_of(path[1], path[2])
+
+
+cdef bint append_like(Structure structure, nest, leaf, list leaves) except -1:
+    """Append the leaves of a nest; return whether it has a given structure."""
+    cdef Structure child
+    cdef Py_ssize_t i, count
+    if structure.kind == LEAF:
+        if not isinstance(nest, leaf):
+            return False
+        leaves.append(nest)
+        return True
+    if structure.kind == NOTHING:
+        return nest is None
+    if type(nest) is not structure.type:
+        return False
+    count = len(structure.children)
+    if structure.kind != DATACLASS and len(nest) != count:
+        return False
+    for i in range(count):
+        child = <Structure>structure.children[i]
+        if structure.kind == DICT:
+            if structure.keys[i] not in <dict>nest:
+                return False
+            each = (<dict>nest)[structure.keys[i]]
+        elif structure.kind == DATACLASS:
+            each = getattr(nest, structure.keys[i])
+        else:
+            each = nest[i]
+        if not append_like(child, each, leaf, leaves):
+            return False
+    return True
+
+
+cdef int refuse_unlike(Structure structure, nest, leaf, str name) except -1:
+    """Raise the error for a nest, if it has another structure."""
+    cdef Py_ssize_t i
+    if structure.kind == LEAF:
+        if isinstance(nest, leaf):
+            return 0
+        if kind_of(nest) == LEAF:
+            raise TypeError(f"{name}: {expected(leaf)}, got {type(nest).__name__}")
+        raise ValueError(f"{name}: expected a leaf, got {describe(nest)}")
+    if structure.kind == NOTHING:
+        if nest is None:
+            return 0
+        raise ValueError(f"{name}: expected None, got {describe(nest)}")
+    if type(nest) is not structure.type:
+        raise (TypeError if kind_of(nest) == LEAF and not isinstance(nest, leaf) else ValueError)(
+            f"{name}: expected {of_kind(structure)}, got {describe(nest)}")
+    if structure.kind == DICT and set(nest) != set(structure.keys):
+        missing = [key for key in structure.keys if key not in nest]
+        others = [key for key in nest if key not in structure.keys]
+        raise ValueError(f"{name}: keys are missing: {missing}; not expected: {others}")
+    if structure.kind != DATACLASS and len(nest) != len(structure.children):
+        raise ValueError(f"{name}: expected {of_kind(structure)}, got one of {len(nest)}")
+    for i in range(len(structure.children)):
+        each = getattr(nest, structure.keys[i]) if structure.kind == DATACLASS \
+            else nest[structure.keys[i]] if structure.kind == DICT else nest[i]
+        refuse_unlike(structure.children[i], each, leaf, name + key_of(structure, i))
+    return 0
+
+
+cdef str of_kind(Structure structure):
+    cdef str of = structure.type.__name__
+    return of if structure.kind == DATACLASS else f"a {of} of {len(structure.children)}"
+
+
+cdef str describe(nest):
+    return "None" if nest is None else type(nest).__name__
+
+
+cdef build(Structure structure, list leaves, Py_ssize_t* next):
+    cdef list values
+    if structure.kind == LEAF:
+        next[0] += 1
+        return leaves[next[0] - 1]
+    if structure.kind == NOTHING:
+        return None
+    values = [build(<Structure>each, leaves, next) for each in structure.children]
+    if structure.kind == LIST:
+        return values
+    if structure.kind == TUPLE:
+        return tuple(values)
+    if structure.kind == NAMED_TUPLE:
+        return structure.type._make(values)
+    if structure.kind == DICT:
+        return structure.type(zip(structure.keys, values))
+    # Without __init__: it may have other arguments than the fields. A frozen one refuses setattr.
+    made = object.__new__(structure.type)
+    for key, value in zip(structure.keys, values):
+        object.__setattr__(made, key, value)
+    return made
+
+
+cdef int append_paths(Structure structure, str name, list found) except -1:
+    cdef Py_ssize_t i
+    if structure.kind == LEAF:
+        found.append(name)
+    for i in range(len(structure.children)):
+        append_paths(structure.children[i], name + key_of(structure, i), found)
+    return 0
+
+
+def flatten(nest, leaf, str name):
+    cdef list leaves = []
+    cdef Structure structure = append(nest, leaf, leaves, name, (), 0)
+    return leaves, structure
