@@ -129,15 +129,21 @@ def rng():
     return np.random.default_rng(7)
 
 
+# They are never freed: a thread that has read a function's address may call it after the test.
+callbacks = []
+
+
 @pytest.fixture
 def replaced():
     """Put a Python function into a driver function's place until the test ends.
 
-    It is called with the driver's own function and the arguments, and gives a CUresult.
+    It is called with the driver's own function and the arguments, and gives a CUresult. Other
+    threads may run, and objects may be destroyed, inside every call of it, also where the driver's
+    own function keeps the GIL.
     """
     from cyrt.driver import table
 
-    before, callbacks = [], []
+    before = []
 
     def replace(name, types, function, version=0):
         prototype = ctypes.CFUNCTYPE(ctypes.c_int, *types)

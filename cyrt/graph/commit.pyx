@@ -190,13 +190,17 @@ cdef int make_room(Recorder self) except -1:
 
 cdef int release_ended_batches(Recorder self) except -1:
     """Find the batches that have ended, and drop what was kept for them."""
+    cdef unsigned long long number
     if self.in_flight is None:      # the encoder was detached meanwhile
         return 0
     if self.batches - self.ended > IN_FLIGHT:
         self.ended = self.batches - IN_FLIGHT
-    while self.ended < self.batches and cu.cuEventQuery(
-            self.marks[<int>(self.ended % IN_FLIGHT)]) == CUDA_SUCCESS:
-        self.ended += 1
+    number = self.ended
+    while number < self.batches and cu.cuEventQuery(
+            self.marks[<int>(number % IN_FLIGHT)]) == CUDA_SUCCESS:
+        number += 1
+        # A function that a tool has put in the driver's place may have let another thread go on.
+        number = self.ended = max(self.ended, number)
     while self.in_flight and self.in_flight[0][0] < self.ended:
         self.in_flight.popleft()
     return 0

@@ -34,6 +34,23 @@ cdef struct Ending:
 cdef Ending* endings = NULL     # those of all devices, newest first
 
 
+cdef Ending* take_all() noexcept:
+    """Take all entries out of the list, for a thread that asks the driver about them: a function
+    that a tool has put in the driver's place may let other threads run, or destroy objects."""
+    global endings
+    cdef Ending* taken = endings
+    endings = NULL
+    return taken
+
+
+cdef void put_back(Ending* taken) noexcept:
+    """Put the entries back, behind those that were added meanwhile."""
+    cdef Ending** link = &endings
+    while link[0] != NULL:
+        link = &link[0].next
+    link[0] = taken
+
+
 cdef bint has_ended(Mark* mark) noexcept:
     """Return whether a use has ended; record its event if it has been launched since."""
     cdef StreamState* state = mark.stream
@@ -133,18 +150,19 @@ cdef void forget_marks(Ending* entry) noexcept:
 
 cdef Ending* take_destroyable() noexcept:
     """Take an entry from the list that can be destroyed, or whose context was reset, else NULL."""
-    cdef Ending** link = &endings
-    cdef Ending* entry
+    cdef Ending* taken = take_all()
+    cdef Ending** link = &taken
+    cdef Ending* entry = taken
     cdef signed char[MAX_DEVICES] quiet
     memset(quiet, -1, sizeof(quiet))
-    while link[0] != NULL:
-        entry = link[0]
-        if entry.epoch != contexts[entry.ordinal].epoch \
-                or (are_devices_idle(entry, quiet) and is_unused(entry)):
-            link[0] = entry.next
-            return entry
+    while entry != NULL and entry.epoch == contexts[entry.ordinal].epoch \
+            and not (are_devices_idle(entry, quiet) and is_unused(entry)):
         link = &entry.next
-    return NULL
+        entry = link[0]
+    if entry != NULL:
+        link[0] = entry.next
+    put_back(taken)
+    return entry
 
 
 cdef void destroy_unused() noexcept:
@@ -255,20 +273,22 @@ cdef void free_block_when_unused(const Block* block, End end) noexcept:
 
 
 cdef void* reuse_pinned(int ordinal, size_t* size) noexcept:
-    cdef Ending** link = &endings
-    cdef Ending* entry
-    cdef void* address
-    while link[0] != NULL:
-        entry = link[0]
-        if entry.pinned >= size[0] and entry.pinned - size[0] <= size[0] // SLACK \
-                and entry.ordinal == ordinal and entry.epoch == contexts[ordinal].epoch \
-                and is_unused(entry):
-            link[0] = entry.next
-            address, size[0] = <void*>entry.handle, entry.pinned
-            free(entry)
-            return address
+    cdef Ending* taken = take_all()
+    cdef Ending** link = &taken
+    cdef Ending* entry = taken
+    cdef void* address = NULL
+    while entry != NULL and not (
+            entry.pinned >= size[0] and entry.pinned - size[0] <= size[0] // SLACK
+            and entry.ordinal == ordinal and entry.epoch == contexts[ordinal].epoch
+            and is_unused(entry)):
         link = &entry.next
-    return NULL
+        entry = link[0]
+    if entry != NULL:
+        link[0] = entry.next
+        address, size[0] = <void*>entry.handle, entry.pinned
+        free(entry)
+    put_back(taken)
+    return address
 
 
 _waiting.on_idle = destroy_unused

@@ -110,12 +110,12 @@ cdef int order_use(Block* block, StreamState* stream, Access access) except -1:
         for i in range(block.num_readers):
             if block.readers[i] != stream and launch_earlier(block, block.readers[i]) == 0:
                 return 0
-    elif block.num_readers == block.max_readers:
-        grow_readers(block)
     # All earlier uses are launched. The GIL is held from here on.
     if not ordered:
         order_launched(stream, block.home)
     if access == READ:
+        if block.num_readers == block.max_readers:
+            grow_readers(block)
         block.readers[block.num_readers] = stream
         block.num_readers += 1
         return 1

@@ -18,12 +18,17 @@ cdef enum:
 cdef void pop_reached_events(StreamState* stream) noexcept:
     """Remove the events that have been reached from the ring."""
     cdef int slot
+    cdef unsigned long long put
     while stream.pace_count:
         slot = stream.pace_first
+        put = stream.pace_puts[slot]
         # After an error the device runs nothing any more: the next call raises that error.
         if cu.cuEventQuery(stream.pace_events[slot]) == CUDA_ERROR_NOT_READY:
             break
-        stream.run = stream.pace_puts[slot]
+        # A function that a tool has put in the driver's place may have let another thread remove it.
+        if stream.pace_puts[stream.pace_first] != put:
+            continue
+        stream.run = put
         stream.pace_first = (slot + 1) % PACE_EVENTS
         stream.pace_count -= 1
 

@@ -73,16 +73,24 @@ cdef bint may_give(const StreamState* other, const StreamState* stream) noexcept
     return other != stream and not other.pending and not other.submitting and not other.capturing
 
 
+cdef inline bint is_same(const Block* block, unsigned int generation) noexcept:
+    """Return whether the block is still free after a call of the driver, and has not been in use
+    meanwhile: a function that a tool has put in the driver's place may let other threads run."""
+    return block.state == FREE and block.generation == generation
+
+
 cdef Block* from_other_stream(StreamState* stream, int bin, bint busy) except? NULL:
     """Return a free block of another stream; NULL: there is none. That stream's work has ended; if
     `busy`, this stream is made to wait for it."""
     cdef StreamState* other = states[stream.ordinal]
     cdef Block* block
+    cdef unsigned int generation
     cdef CUresult result
     cdef int entered
     while other != NULL:
         block = lowest_free(&other.bins[bin])
         if block != NULL and may_give(other, stream):
+            generation = block.generation
             if busy:
                 result = link(stream, other) if has_spare_room(stream) and has_spare_room(other) \
                     else CUDA_ERROR_NOT_READY
@@ -90,7 +98,7 @@ cdef Block* from_other_stream(StreamState* stream, int bin, bint busy) except? N
                 entered = enter(stream.ordinal, stream.epoch, b"cuStreamQuery")
                 result = cu.cuStreamQuery(other.handle)
                 leave_quietly(entered)
-            if result == CUDA_SUCCESS:
+            if result == CUDA_SUCCESS and is_same(block, generation):
                 return block
         other = other.next
     return NULL
@@ -135,6 +143,7 @@ cdef Block* larger_free(StreamState* stream, size_t size, int bin) noexcept:
 cdef Block* any_free(StreamState* stream, size_t size, int bin) except? NULL:
     """Return a free block of any stream while memory is short; NULL: there is none."""
     cdef StreamState* other
+    cdef unsigned int generation
     cdef Block* block = lowest_free(&stream.bins[bin])
     if block == NULL:
         block = larger_free(stream, size, bin)
@@ -144,9 +153,11 @@ cdef Block* any_free(StreamState* stream, size_t size, int bin) except? NULL:
     while block == NULL and other != NULL:
         if may_give(other, stream) and not stream.capturing:
             block = larger_free(other, size, bin)
-            if block != NULL and not (has_spare_room(stream) and has_spare_room(other)
-                                      and link(stream, other) == CUDA_SUCCESS):
-                block = NULL
+            if block != NULL:
+                generation = block.generation
+                if not (has_spare_room(stream) and has_spare_room(other)
+                        and link(stream, other) == CUDA_SUCCESS and is_same(block, generation)):
+                    block = NULL
         other = other.next
     return block
 

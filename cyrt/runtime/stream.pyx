@@ -121,13 +121,16 @@ cdef StreamState* acquire_state(int ordinal, int priority) except NULL:
         while state != NULL and busy < MOST_BUSY:
             if (state.owned and state.users == 0 and state.priority == priority
                     and not state.pending and not state.submitting):
+                # This reserves the state: a function that a tool has put in the driver's place may
+                # let another thread look for one.
+                state.users += 1
                 if cu.cuStreamQuery(state.handle) == CUDA_SUCCESS:
                     leave_quietly(entered)
-                    state.users += 1            # reserves the state for the caller
                     forget_undeclared(state)
                     if state.encoder != NULL:
                         graph.end_encoder(state)
                     return state
+                state.users -= 1
                 busy, oldest = busy + 1, state
             state = state.next
         leave_quietly(entered)

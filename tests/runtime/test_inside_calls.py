@@ -1,0 +1,180 @@
+"""What other threads, or finalizers, do inside a call of the driver's that keeps the GIL: a tool's
+function in its place may be Python code."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from ctypes import c_void_p
+
+import numpy as np
+import pytest
+
+import cyrt
+from cyrt.driver import table
+
+NOT_READY = 600
+QUERY = "cuStreamQuery", [c_void_p]
+QUERY_EVENT = "cuEventQuery", [c_void_p]
+SIZE = 7 << 20  # of no other test's memory
+MANY = 1000  # calls that no loop comes to
+
+
+@pytest.fixture
+def inside(replaced):
+    """Call a function after each call of one of the driver's, except for the calls that the
+    function itself leads to. Returns a list of the calls' arguments."""
+
+    def call_inside(driver_call, function):
+        calls, running = [], []
+
+        def call(original, *arguments):
+            result = original(*arguments)
+            calls.append(arguments)
+            if not running:
+                running.append(True)
+                function()
+                running.clear()
+            return NOT_READY if len(calls) > MANY else result  # this ends a loop
+
+        replaced(*driver_call, call)
+        return calls
+
+    return call_inside
+
+
+def in_thread(function):
+    thread = threading.Thread(target=function)
+    thread.start()
+    thread.join(30)
+    assert not thread.is_alive()
+
+
+def elsewhere(function):
+    """The function, called in another thread."""
+
+    def call():
+        thread = threading.Thread(target=function)
+        thread.start()
+        thread.join(30)
+        assert not thread.is_alive()
+
+    return call
+
+
+WHERE = pytest.mark.parametrize("where", [lambda call: call, elsewhere], ids=["here", "elsewhere"])
+
+
+def address_of(pinned):
+    return np.frombuffer(pinned, np.uint8).ctypes.data
+
+
+def test_a_new_stream_has_a_state_of_its_own(inside):
+    ended = [cyrt.Stream() for _ in range(3)]
+    ended.clear()  # their states are free now
+    cyrt.synchronize()
+    streams = []
+    inside(QUERY, lambda: streams.append(cyrt.Stream()))
+    streams.append(cyrt.Stream())
+    assert len(streams) >= 2
+    assert len({each.handle for each in streams}) == len(streams)
+
+
+@pytest.mark.usefixtures("pooled")
+def test_a_free_block_has_one_next_owner(inside):
+    first, second = cyrt.Stream(), cyrt.Stream()
+    with first:
+        cyrt.Buffer(SIZE).free()
+    first.synchronize()
+    buffers = []
+    with second:
+        inside(QUERY, lambda: buffers.append(cyrt.Buffer(SIZE)))
+        buffers.append(cyrt.Buffer(SIZE))
+    assert len(buffers) >= 2
+    assert len({each.ptr for each in buffers}) == len(buffers)
+
+
+@pytest.mark.usefixtures("pooled", "unchecked")
+def test_pinned_memory_has_one_next_owner(gate, inside):
+    target = cyrt.zeros(1, dtype=cyrt.int32)
+    pinned = cyrt.PinnedBuffer(SIZE)
+    with cyrt.Stream() as stream:
+        gate.copy(pinned, target, 1)
+    del pinned  # an event after the kernel shows when it may be used again
+    gate.open()
+    stream.synchronize()
+    buffers = []
+    inside(QUERY_EVENT, lambda: buffers.append(cyrt.PinnedBuffer(SIZE)))
+    buffers.append(cyrt.PinnedBuffer(SIZE))
+    assert len(buffers) >= 2
+    assert len(set(map(address_of, buffers))) == len(buffers)
+
+
+@WHERE
+def test_what_waits_for_an_idle_device_is_destroyed_once(where, gate, inside, replaced):
+    freed = []
+
+    def free(original, address):
+        freed.append(address)
+        return original(address)
+
+    gc.collect()
+    cyrt.synchronize()
+    with cyrt.Stream() as stream:
+        gate.wait()
+    dropped = [cyrt.PinnedBuffer((i + 1) * SIZE) for i in range(4)]
+    addresses = set(map(address_of, dropped))
+    dropped.clear()
+    gate.open()
+    stream.synchronize()
+    replaced("cuMemFreeHost", [c_void_p], free)
+    calls = inside(QUERY, where(cyrt.synchronize))
+    cyrt.synchronize()
+    assert calls
+    assert addresses <= set(freed)
+    assert len(set(freed)) == len(freed)
+
+
+@WHERE
+def test_reached_events_are_removed_once(where, gate, inside):
+    """They tell how much room the stream's queue has."""
+    stream, event = cyrt.Stream(), cyrt.Event()
+    with stream:
+        gate.wait()
+
+    def record(count=200):
+        for _ in range(count):
+            event.record(stream)
+
+    record(400)
+    gate.open()
+    event.synchronize()
+    calls = inside(QUERY_EVENT, where(record))
+    record()
+    assert 1 < len(calls) < MANY
+    stream.synchronize()
+
+
+@pytest.mark.usefixtures("batched")
+@WHERE
+def test_ended_batches_are_counted_once(where, gate, inside):
+    """The operations of the others are in flight."""
+    x, reached = cyrt.zeros(1024), cyrt.Event().record()
+    reached.synchronize()
+
+    def ask():
+        assert reached.done
+
+    inside(QUERY_EVENT, where(ask))
+    with cyrt.Stream() as stream:
+        x + 1
+        cyrt.commit()
+        end = cyrt.Event().record()
+        while not end.done:
+            pass
+        gate.wait()
+        cyrt.commit()
+        ask()
+        assert "wait" in table.operations_in_flight(0)
+        gate.open()
+        stream.synchronize()
