@@ -27,7 +27,7 @@ except ModuleNotFoundError as _error:
             "the option -P; to install it, run `pip install .` in the sources."
         ) from None
     raise
-from cyrt import nn, random
+from cyrt import fft, nn, random
 from cyrt.configuration import show_config
 from cyrt.driver.errors import CompileError, CudaError, OutOfMemoryError
 from cyrt.dtypes import DTYPES as _DTYPES
@@ -274,6 +274,7 @@ __all__ = [
     "extract",
     "eye",
     "fabs",
+    "fft",
     "fill_diagonal",
     "finfo",
     "fix",
@@ -535,7 +536,7 @@ if not _typing.TYPE_CHECKING:  # a type checker would take any name for one of t
     def __getattr__(name):
         if name == "cupy_compat":  # imported when it is first used
             return _import_module("cyrt.cupy_compat")
-        return _refuse(_modules["cyrt"], name, (nn, random, _modules["cyrt.numpy"]))
+        return _refuse(_modules["cyrt"], name, (fft, nn, random, _modules["cyrt.numpy"]))
 
 
 _atexit.register(_leave)

@@ -18,7 +18,6 @@ MODULE = {
     "cuda": "cyrt.Device, cyrt.Stream, cyrt.Event, cyrt.synchronize()",
     "device": "cyrt.Device",
     "eval": "nothing, as operations are recorded at once; cyrt.synchronize() waits",
-    "fft": "numpy.fft on x.numpy(), as cyrt has no fft yet",
     "from_numpy": "cyrt.asarray(host)",
     "fuse": "cyrt.cupy_compat.fuse",
     "get_default_memory_pool": "cyrt.memory_stats(), cyrt.trim_memory()",

@@ -20,7 +20,16 @@ from cyrt import other_names
 from cyrt.dtypes import DTYPES
 from cyrt.ops import functions
 
-PACKAGES = (cyrt, cyrt.nn, cyrt.random, cyrt.kernels, cyrt.numpy, cyrt.cupy_compat, cyrt.torch)
+PACKAGES = (
+    cyrt,
+    cyrt.fft,
+    cyrt.nn,
+    cyrt.random,
+    cyrt.kernels,
+    cyrt.numpy,
+    cyrt.cupy_compat,
+    cyrt.torch,
+)
 # The others are NumPy's own.
 OURS = [name for name in cyrt.numpy.__all__ if getattr(cyrt.numpy, name) is not getattr(np, name)]
 
@@ -45,7 +54,7 @@ def test_a_signature(each):
 def test_names_are_the_public_ones():
     other = [
         f"{module.__name__}.{name}: {each.__name__}"
-        for module in (cyrt, cyrt.nn, cyrt.random, cyrt.kernels, cyrt.cupy_compat)
+        for module in (cyrt, cyrt.fft, cyrt.nn, cyrt.random, cyrt.kernels, cyrt.cupy_compat)
         for name, each in vars(module).items()
         if not name.startswith("_")
         and callable(each)
@@ -124,7 +133,7 @@ def test_lists_of_public_names_have_those_of_their_files():
     everything = {*cyrt.__all__, *cyrt.numpy.__all__}
     for names in (elementwise, types, names_of_files(cyrt.ops), names_of_files(cyrt.numpy)):
         assert not names - everything
-    for package in (cyrt.nn, cyrt.random, cyrt.cupy_compat):
+    for package in (cyrt.fft, cyrt.nn, cyrt.random, cyrt.cupy_compat):
         assert not names_of_files(package) - set(package.__all__)
 
 

@@ -34,6 +34,7 @@ FLOORS = {
     "ndarray": 8,
     "explaining": 9,
     "ops": 9,
+    "fft": 10,
     "random": 10,
     "cupy_compat": 11,
     "torch": 11,

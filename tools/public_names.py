@@ -16,6 +16,7 @@ from pathlib import Path
 MODULES = (
     "cyrt",
     "cyrt.cupy_compat",
+    "cyrt.fft",
     "cyrt.kernels",
     "cyrt.nn",
     "cyrt.numpy",

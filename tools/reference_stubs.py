@@ -27,6 +27,7 @@ import cyrt.torch
 
 MODULES = (
     "cyrt",
+    "cyrt.fft",
     "cyrt.nn",
     "cyrt.numpy",
     "cyrt.random",
@@ -43,7 +44,7 @@ _TABLE = re.compile(rf"^{_RULER}(?:[^=\n].*\n)+{_RULER}(?:[^=\n].*\n)+{_RULER}",
 
 def public_path(name: str) -> str | None:
     """Where the reference has a name, which may stand without its module."""
-    for module in (cyrt, cyrt.nn, cyrt.numpy, cyrt.random, cyrt.cupy_compat, cyrt.torch):
+    for module in (cyrt, cyrt.fft, cyrt.nn, cyrt.numpy, cyrt.random, cyrt.cupy_compat, cyrt.torch):
         short = name.removeprefix(f"{module.__name__}.")
         if short in module.__all__ and not isinstance(getattr(module, short), ModuleType):
             return f"{module.__name__}.{short}"

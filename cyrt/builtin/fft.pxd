@@ -1,0 +1,33 @@
+# Discrete Fourier transforms along an axis: the launches of fft.cu.
+#
+# INVARIANTS
+# - A block reads its lines completely before it writes them: a transform in one launch may have its
+#   input as its output.
+# - The tables of a plan live as long as it, and while it is recorded.
+
+from cyrt.builtin.operand cimport Operand
+from cyrt.graph.commit cimport Recorder
+
+cdef extern from "params/fft.h" nogil:
+    enum: FFT_REAL_IN
+    enum: FFT_REAL_OUT
+    enum: FFT_HERMITIAN
+
+cdef enum:
+    MOST_FFT_NDIM = 8       # dimensions of an input whose elements are not contiguous
+    MOST_POINTS = 1 << 30
+
+# A transform along an axis.
+cdef struct Transform:
+    int axis
+    long long n             # its points: elements that the input lacks are 0
+    long long inputs        # elements of the input along the axis
+    long long outputs       # those of the output
+    unsigned int kind       # flags FFT_REAL_IN, FFT_REAL_OUT and FFT_HERMITIAN
+    bint inverse            # the sign of the exponent
+    double scale            # by which results are multiplied
+
+# Record a transform of operand 1 into operand 0, which is contiguous. `dtype` is the complex type,
+# `shape` the input's.
+cdef int record_fft(Recorder encoder, int dtype, const Operand* operands, int ndim,
+                    const long long* shape, const Transform* transform) except -1

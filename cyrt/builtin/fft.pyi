@@ -1,0 +1,3 @@
+from cyrt.builtin.row import Row
+
+def param_bytes(row: Row) -> tuple[int, ...]: ...

@@ -1,0 +1,724 @@
+"""Discrete Fourier transforms along axes of arrays."""
+
+from libc.math cimport sqrt
+from libc.string cimport memcpy, memset
+
+from cyrt.builtin.fft cimport (
+    FFT_HERMITIAN, FFT_REAL_IN, FFT_REAL_OUT, MOST_FFT_NDIM, MOST_POINTS, Transform, record_fft,
+)
+from cyrt.builtin.operand cimport Operand
+from cyrt.builtin.space cimport MAX_NDIM
+from cyrt.dtypes import dtype as _dtype
+from cyrt.graph.recorder cimport encoder_of
+from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array, set_operand, shape_of
+from cyrt.ops.arguments import axis_of, check_array, int_of
+from cyrt.ops.copy cimport cast, fill
+from cyrt.ops.promotion cimport FLOAT32, FLOAT64, kinds
+from cyrt.ops.tensors cimport view_operand
+from cyrt.runtime.stream cimport current_state
+
+cdef int COMPLEX64 = _dtype("complex64").code, COMPLEX128 = _dtype("complex128").code
+
+# What is transformed into what. The spectrum of real numbers is Hermitian: its second half mirrors
+# the first one, which alone is in memory.
+cdef enum Kind:
+    COMPLEX                 # complex numbers into complex ones
+    TO_HALF                 # real numbers into half a spectrum
+    FROM_HALF               # half a spectrum into real numbers
+
+
+# -- arguments -------------------------------------------------------------------------------------
+
+
+cdef Array input_of(str name, object x, Kind kind):
+    """Return an argument in a type that kernels take: float32 or float64, or a complex type."""
+    cdef Array array = <Array>x if type(x) is Array else check_array(view_operand(x), f"{name}: x")
+    if kind == TO_HALF and kinds[array.code] == c"c":
+        raise TypeError(f"{name}: x: expected a real type, got {array.dtype}")
+    if kinds[array.code] != c"c" and array.code != FLOAT64:
+        array = cast(array, FLOAT32)
+    return array
+
+
+cdef long long points_of(str name, str argument, object n) except -1:
+    """Return the points of a transform."""
+    cdef object found = int_of(n, f"{name}: {argument}")
+    if not 1 <= found <= MOST_POINTS:
+        raise ValueError(f"{name}: {argument}: expected 1 to {<long long>MOST_POINTS:,} points, "
+                         f"got {found:,}")
+    return found
+
+
+cdef long long default_points(str name, Array x, int axis, Kind kind) except -1:
+    """Return the points of a transform that uses all elements along an axis."""
+    cdef long long n = x.dims[axis]
+    if kind == FROM_HALF:
+        n = 2 * (n - 1)
+    if not 1 <= n <= MOST_POINTS:
+        raise ValueError(f"{name}: expected a transform of 1 to {<long long>MOST_POINTS:,} points, "
+                         f"got {n:,} along axis {axis} of shape {shape_of(x)}")
+    return n
+
+
+cdef double scale_of(str name, object norm, long long n, bint inverse) except? -1:
+    """Return the factor of the results."""
+    if norm is None or norm == "backward":
+        return 1.0 / n if inverse else 1.0
+    if norm == "forward":
+        return 1.0 if inverse else 1.0 / n
+    if norm == "ortho":
+        return 1.0 / sqrt(<double>n)
+    raise ValueError(f"{name}: norm: expected 'backward', 'ortho' or 'forward', got {norm!r}")
+
+
+# -- transforms ------------------------------------------------------------------------------------
+
+
+cdef Array along(str name, Array x, int axis, long long n, object norm, Kind kind, bint inverse,
+                 bint own):
+    """Transform along an axis. `own`: x is a result of this module, which nobody else has."""
+    cdef Transform transform
+    cdef Operand[2] operands
+    cdef long long[MAX_NDIM] dims
+    cdef Array out
+    cdef bint wide = x.code == FLOAT64 or x.code == COMPLEX128
+    cdef int spectrum = COMPLEX128 if wide else COMPLEX64
+    cdef int code = spectrum if kind != FROM_HALF else FLOAT64 if wide else FLOAT32
+    memset(&transform, 0, sizeof(transform))
+    transform.axis, transform.n, transform.inverse = axis, n, inverse
+    transform.inputs = x.dims[axis]
+    transform.outputs = n // 2 + 1 if kind == TO_HALF else n
+    transform.scale = scale_of(name, norm, n, inverse)
+    if kinds[x.code] == c"f":
+        transform.kind |= FFT_REAL_IN
+    if kind == FROM_HALF:
+        transform.kind |= FFT_HERMITIAN | FFT_REAL_OUT
+    memcpy(dims, x.dims, x.ndim_ * sizeof(long long))
+    dims[axis] = transform.outputs
+    if own and x.code == code and x.dense and dims[axis] == x.dims[axis]:
+        out = x
+    else:
+        out = new_array(device_of(x), code, x.ndim_, dims)
+    if out.count == 0:
+        return out
+    if x.count == 0:
+        fill(out, 0)
+        return out
+    if x.ndim_ > MOST_FFT_NDIM:
+        x = as_contiguous(x)
+    memset(operands, 0, sizeof(operands))
+    set_operand(&operands[0], out)
+    set_operand(&operands[1], x)
+    record_fft(encoder_of(current_state(device_of(out))), spectrum, operands, x.ndim_, x.dims,
+               &transform)
+    return out
+
+
+cdef Array along_one(str name, object x, object n, object axis, object norm, Kind kind,
+                     bint inverse):
+    cdef Array array = input_of(name, x, kind)
+    cdef int d = axis_of(axis, array.ndim_, f"{name}: axis")
+    cdef long long points = default_points(name, array, d, kind) if n is None \
+        else points_of(name, "n", n)
+    return along(name, array, d, points, norm, kind, inverse, False)
+
+
+cdef Array along_several(str name, object x, object s, object axes, object norm, Kind kind,
+                         bint inverse):
+    """Transform along axes. Of a transform between real numbers and half a spectrum, the last axis
+    is the one that has half of the results or inputs."""
+    cdef Array array = input_of(name, x, kind), before
+    cdef list dims, points
+    cdef int i, last
+    if s is not None and not isinstance(s, (tuple, list)):
+        raise TypeError(f"{name}: s: expected a sequence of int, got {type(s).__name__}")
+    if axes is None:
+        dims = list(range(array.ndim_))
+        if s is not None:
+            dims = dims[len(dims) - min(len(s), len(dims)):]
+    elif isinstance(axes, (tuple, list)):
+        dims = [axis_of(each, array.ndim_, f"{name}: axes") for each in axes]
+    else:
+        raise TypeError(f"{name}: axes: expected a sequence of int, got {type(axes).__name__}")
+    if s is not None and len(s) != len(dims):
+        raise ValueError(f"{name}: s: expected a length for each of {len(dims)} axes, got {len(s)}")
+    if not dims and kind != COMPLEX:
+        raise ValueError(f"{name}: expected 1 or more axes, got none")
+    last = len(dims) - 1
+    points = [None] * len(dims)
+    for i in range(len(dims)):
+        along_half = kind if i == last else COMPLEX
+        if s is None:
+            points[i] = default_points(name, array, dims[i], along_half)
+        elif int_of(s[i], f"{name}: s") == -1:      # NumPy's: all elements
+            points[i] = default_points(name, array, dims[i], COMPLEX)
+        else:
+            points[i] = points_of(name, "s", s[i])
+    scale_of(name, norm, 1, inverse)
+    before = array
+    if kind == TO_HALF:
+        array = along(name, array, dims[last], points[last], norm, kind, inverse, False)
+        last -= 1
+    for i in (range(last) if kind == FROM_HALF else range(last, -1, -1)):
+        array = along(name, array, dims[i], points[i], norm, COMPLEX, inverse, array is not before)
+    if kind == FROM_HALF:
+        array = along(name, array, dims[last], points[last], norm, kind, inverse, False)
+    if not dims:
+        return cast(array, COMPLEX128 if array.code == FLOAT64 or array.code == COMPLEX128
+                    else COMPLEX64)
+    return array
+
+
+# -- the functions ---------------------------------------------------------------------------------
+
+
+def fft(x, /, n=None, axis=-1, norm="backward"):
+    """The discrete Fourier transform: sums of ``x[j] * exp(-2j * pi * j * k / n)`` over j.
+
+    Parameters
+    ----------
+    x : Array
+        Of any type. float64 and complex128 give complex128; all other types give complex64.
+    n : int, optional
+        The number of points: x is cut, or zeros are appended. By default the axis's size.
+    axis : int
+        The axis to transform along.
+    norm : str
+        ``"backward"``, without a factor; ``"ortho"``, results are divided by the square root of n;
+        or ``"forward"``, they are divided by n. None is ``"backward"``.
+
+    Returns
+    -------
+    Array
+        x's shape, with n complex numbers along the axis.
+
+    Raises
+    ------
+    ValueError
+        The transform has less than 1 point or more than 2**30, or there is no such `norm`.
+    numpy.exceptions.AxisError
+        x has no such axis.
+
+    Notes
+    -----
+    Lines of up to 8,192 points whose prime factors are 2, 3, 5 and 7 are transformed in one
+    launch (Stockham's algorithm), longer ones in two or three (Bailey, 1990). Other lengths are a
+    convolution with a chirp (Bluestein, 1970), and take four to ten times as long.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.fft.fft(cyrt.asarray([1.0, 2.0, 3.0, 4.0]))
+    Array([10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j], dtype=complex64)
+    """
+    return along_one("fft", x, n, axis, norm, COMPLEX, False)
+
+
+def ifft(x, /, n=None, axis=-1, norm="backward"):
+    """The inverse of :func:`cyrt.fft.fft`: sums of ``x[k] * exp(2j * pi * j * k / n) / n`` over k.
+
+    Parameters
+    ----------
+    x : Array
+        Of any type. float64 and complex128 give complex128; all other types give complex64.
+    n : int, optional
+        The number of points: x is cut, or zeros are appended. By default the axis's size.
+    axis : int
+        The axis to transform along.
+    norm : str
+        ``"backward"``, results are divided by n; ``"ortho"``, by the square root of n; or
+        ``"forward"``, without a factor. None is ``"backward"``.
+
+    Returns
+    -------
+    Array
+        x's shape, with n complex numbers along the axis.
+
+    Raises
+    ------
+    ValueError
+        The transform has less than 1 point or more than 2**30, or there is no such `norm`.
+    numpy.exceptions.AxisError
+        x has no such axis.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.fft.ifft(cyrt.asarray([10, -2 + 2j, -2, -2 - 2j]))
+    Array([1.+0.j, 2.+0.j, 3.+0.j, 4.+0.j], dtype=complex64)
+    """
+    return along_one("ifft", x, n, axis, norm, COMPLEX, True)
+
+
+def rfft(x, /, n=None, axis=-1, norm="backward"):
+    """The first half of the discrete Fourier transform of real numbers.
+
+    Parameters
+    ----------
+    x : Array
+        Of a real type. float64 gives complex128; all other types give complex64.
+    n : int, optional
+        The number of points: x is cut, or zeros are appended. By default the axis's size.
+    axis : int
+        The axis to transform along.
+    norm : str
+        ``"backward"``, without a factor; ``"ortho"``, results are divided by the square root of n;
+        or ``"forward"``, they are divided by n. None is ``"backward"``.
+
+    Returns
+    -------
+    Array
+        x's shape, with n // 2 + 1 numbers along the axis: the others are their conjugates.
+
+    Raises
+    ------
+    TypeError
+        x is complex.
+    ValueError
+        The transform has less than 1 point or more than 2**30, or there is no such `norm`.
+    numpy.exceptions.AxisError
+        x has no such axis.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.fft.rfft(cyrt.asarray([1.0, 2.0, 3.0, 4.0]))
+    Array([10.+0.j, -2.+2.j, -2.+0.j], dtype=complex64)
+    """
+    return along_one("rfft", x, n, axis, norm, TO_HALF, False)
+
+
+def irfft(x, /, n=None, axis=-1, norm="backward"):
+    """The inverse of :func:`cyrt.fft.rfft`.
+
+    Parameters
+    ----------
+    x : Array
+        The first half of a spectrum, n // 2 + 1 numbers along the axis; of any type. The imaginary
+        parts of the first number, and for an even n of the last one, have no effect.
+    n : int, optional
+        The number of results: the axis is cut, or zeros are appended. By default 2 * (m - 1), where
+        m is the axis's size.
+    axis : int
+        The axis to transform along.
+    norm : str
+        ``"backward"``, results are divided by n; ``"ortho"``, by the square root of n; or
+        ``"forward"``, without a factor. None is ``"backward"``.
+
+    Returns
+    -------
+    Array
+        x's shape, with n real numbers along the axis; float64 if x is float64 or complex128, else
+        float32.
+
+    Raises
+    ------
+    ValueError
+        The transform has less than 1 point or more than 2**30, or there is no such `norm`.
+    numpy.exceptions.AxisError
+        x has no such axis.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.fft.irfft(cyrt.asarray([10, -2 + 2j, -2]))
+    Array([1., 2., 3., 4.], dtype=float32)
+    """
+    return along_one("irfft", x, n, axis, norm, FROM_HALF, True)
+
+
+def hfft(x, /, n=None, axis=-1, norm="backward"):
+    """The discrete Fourier transform of numbers with Hermitian symmetry, which is real.
+
+    Parameters
+    ----------
+    x : Array
+        The first half of the numbers, n // 2 + 1 along the axis; of any type. The others are their
+        conjugates.
+    n : int, optional
+        The number of results: the axis is cut, or zeros are appended. By default 2 * (m - 1), where
+        m is the axis's size.
+    axis : int
+        The axis to transform along.
+    norm : str
+        ``"backward"``, without a factor; ``"ortho"``, results are divided by the square root of n;
+        or ``"forward"``, they are divided by n. None is ``"backward"``.
+
+    Returns
+    -------
+    Array
+        x's shape, with n real numbers along the axis; float64 if x is float64 or complex128, else
+        float32.
+
+    Raises
+    ------
+    ValueError
+        The transform has less than 1 point or more than 2**30, or there is no such `norm`.
+    numpy.exceptions.AxisError
+        x has no such axis.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.fft.hfft(cyrt.asarray([1.0, 2.0, 3.0]))
+    Array([ 8., -2.,  0., -2.], dtype=float32)
+    """
+    return along_one("hfft", x, n, axis, norm, FROM_HALF, False)
+
+
+def ihfft(x, /, n=None, axis=-1, norm="backward"):
+    """The inverse of :func:`cyrt.fft.hfft`.
+
+    Parameters
+    ----------
+    x : Array
+        Of a real type. float64 gives complex128; all other types give complex64.
+    n : int, optional
+        The number of points: x is cut, or zeros are appended. By default the axis's size.
+    axis : int
+        The axis to transform along.
+    norm : str
+        ``"backward"``, results are divided by n; ``"ortho"``, by the square root of n; or
+        ``"forward"``, without a factor. None is ``"backward"``.
+
+    Returns
+    -------
+    Array
+        x's shape, with n // 2 + 1 numbers along the axis: the others are their conjugates.
+
+    Raises
+    ------
+    TypeError
+        x is complex.
+    ValueError
+        The transform has less than 1 point or more than 2**30, or there is no such `norm`.
+    numpy.exceptions.AxisError
+        x has no such axis.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.fft.ihfft(cyrt.asarray([8.0, -2.0, 0.0, -2.0]))
+    Array([1.+0.j, 2.+0.j, 3.+0.j], dtype=complex64)
+    """
+    return along_one("ihfft", x, n, axis, norm, TO_HALF, True)
+
+
+def fftn(x, /, s=None, axes=None, norm="backward"):
+    """The discrete Fourier transform along several axes.
+
+    Parameters
+    ----------
+    x : Array
+        Of any type. float64 and complex128 give complex128; all other types give complex64.
+    s : sequence of int, optional
+        The points along each axis, as `n` for :func:`cyrt.fft.fft`; -1 is the axis's size. With `s`
+        and without `axes`, the last axes are transformed.
+    axes : sequence of int, optional
+        The axes to transform along, by default all.
+    norm : str
+        As for :func:`cyrt.fft.fft`; the number of points is that along all axes.
+
+    Returns
+    -------
+    Array
+        x's shape, with the points of `s` along the axes; complex.
+
+    Raises
+    ------
+    ValueError
+        The transform along an axis has less than 1 point or more than 2**30; `s` and `axes` differ
+        in length; or there is no such `norm`.
+    numpy.exceptions.AxisError
+        x has no such axis.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x = cyrt.asarray([[1.0, 2.0], [3.0, 4.0]])
+    >>> cyrt.fft.fftn(x)
+    Array([[10.+0.j, -2.+0.j],
+           [-4.+0.j,  0.+0.j]], dtype=complex64)
+    """
+    return along_several("fftn", x, s, axes, norm, COMPLEX, False)
+
+
+def ifftn(x, /, s=None, axes=None, norm="backward"):
+    """The inverse of :func:`cyrt.fft.fftn`.
+
+    Parameters
+    ----------
+    x : Array
+        Of any type. float64 and complex128 give complex128; all other types give complex64.
+    s : sequence of int, optional
+        The points along each axis, as `n` for :func:`cyrt.fft.fft`; -1 is the axis's size. With `s`
+        and without `axes`, the last axes are transformed.
+    axes : sequence of int, optional
+        The axes to transform along, by default all.
+    norm : str
+        As for :func:`cyrt.fft.ifft`; the number of points is that along all axes.
+
+    Returns
+    -------
+    Array
+        x's shape, with the points of `s` along the axes; complex.
+
+    Raises
+    ------
+    ValueError
+        The transform along an axis has less than 1 point or more than 2**30; `s` and `axes` differ
+        in length; or there is no such `norm`.
+    numpy.exceptions.AxisError
+        x has no such axis.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x = cyrt.asarray([[10, -2], [-4, 0j]])
+    >>> cyrt.fft.ifftn(x)
+    Array([[1.+0.j, 2.+0.j],
+           [3.+0.j, 4.+0.j]], dtype=complex64)
+    """
+    return along_several("ifftn", x, s, axes, norm, COMPLEX, True)
+
+
+def rfftn(x, /, s=None, axes=None, norm="backward"):
+    """The first half of the discrete Fourier transform of real numbers along several axes.
+
+    Parameters
+    ----------
+    x : Array
+        Of a real type. float64 gives complex128; all other types give complex64.
+    s : sequence of int, optional
+        The points along each axis, as `n` for :func:`cyrt.fft.fft`; -1 is the axis's size. With `s`
+        and without `axes`, the last axes are transformed.
+    axes : sequence of int, optional
+        The axes to transform along, by default all.
+    norm : str
+        As for :func:`cyrt.fft.fft`; the number of points is that along all axes.
+
+    Returns
+    -------
+    Array
+        x's shape, with the points of `s` along the axes, and half of them and one more along the
+        last one.
+
+    Raises
+    ------
+    TypeError
+        x is complex.
+    ValueError
+        The transform along an axis has less than 1 point or more than 2**30; `s` and `axes` differ
+        in length; or there is no such `norm`.
+    numpy.exceptions.AxisError
+        x has no such axis.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x = cyrt.asarray([[1.0, 2.0], [3.0, 4.0]])
+    >>> cyrt.fft.rfftn(x)
+    Array([[10.+0.j, -2.+0.j],
+           [-4.+0.j,  0.+0.j]], dtype=complex64)
+    """
+    return along_several("rfftn", x, s, axes, norm, TO_HALF, False)
+
+
+def irfftn(x, /, s=None, axes=None, norm="backward"):
+    """The inverse of :func:`cyrt.fft.rfftn`.
+
+    Parameters
+    ----------
+    x : Array
+        The first half of a spectrum along the last of the axes; of any type.
+    s : sequence of int, optional
+        The results along each axis, as `n` for :func:`cyrt.fft.irfft` along the last one; -1 is the
+        axis's size. With `s` and without `axes`, the last axes are transformed.
+    axes : sequence of int, optional
+        The axes to transform along, by default all.
+    norm : str
+        As for :func:`cyrt.fft.ifft`; the number of points is that along all axes.
+
+    Returns
+    -------
+    Array
+        x's shape, with the results of `s` along the axes; float64 if x is float64 or complex128,
+        else float32.
+
+    Raises
+    ------
+    ValueError
+        The transform along an axis has less than 1 point or more than 2**30; `s` and `axes` differ
+        in length; or there is no such `norm`.
+    numpy.exceptions.AxisError
+        x has no such axis.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x = cyrt.asarray([[10, -2], [-4, 0j]])
+    >>> cyrt.fft.irfftn(x)
+    Array([[1., 2.],
+           [3., 4.]], dtype=float32)
+    """
+    return along_several("irfftn", x, s, axes, norm, FROM_HALF, True)
+
+
+def fft2(x, /, s=None, axes=(-2, -1), norm="backward"):
+    """The discrete Fourier transform along two axes, by default the last ones.
+
+    Parameters
+    ----------
+    x : Array
+        Of any type. float64 and complex128 give complex128; all other types give complex64.
+    s : sequence of int, optional
+        The points along each axis, as `n` for :func:`cyrt.fft.fft`; -1 is the axis's size. With `s`
+        and without `axes`, the last axes are transformed.
+    axes : sequence of int
+        The axes to transform along.
+    norm : str
+        As for :func:`cyrt.fft.fft`; the number of points is that along all axes.
+
+    Returns
+    -------
+    Array
+        x's shape, with the points of `s` along the axes; complex.
+
+    Raises
+    ------
+    ValueError
+        The transform along an axis has less than 1 point or more than 2**30; `s` and `axes` differ
+        in length; or there is no such `norm`.
+    numpy.exceptions.AxisError
+        x has no such axis.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x = cyrt.asarray([[1.0, 2.0], [3.0, 4.0]])
+    >>> cyrt.fft.fft2(x)
+    Array([[10.+0.j, -2.+0.j],
+           [-4.+0.j,  0.+0.j]], dtype=complex64)
+    """
+    return along_several("fft2", x, s, axes, norm, COMPLEX, False)
+
+
+def ifft2(x, /, s=None, axes=(-2, -1), norm="backward"):
+    """The inverse of :func:`cyrt.fft.fft2`.
+
+    Parameters
+    ----------
+    x : Array
+        Of any type. float64 and complex128 give complex128; all other types give complex64.
+    s : sequence of int, optional
+        The points along each axis, as `n` for :func:`cyrt.fft.fft`; -1 is the axis's size. With `s`
+        and without `axes`, the last axes are transformed.
+    axes : sequence of int
+        The axes to transform along.
+    norm : str
+        As for :func:`cyrt.fft.ifft`; the number of points is that along all axes.
+
+    Returns
+    -------
+    Array
+        x's shape, with the points of `s` along the axes; complex.
+
+    Raises
+    ------
+    ValueError
+        The transform along an axis has less than 1 point or more than 2**30; `s` and `axes` differ
+        in length; or there is no such `norm`.
+    numpy.exceptions.AxisError
+        x has no such axis.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x = cyrt.asarray([[10, -2], [-4, 0j]])
+    >>> cyrt.fft.ifft2(x)
+    Array([[1.+0.j, 2.+0.j],
+           [3.+0.j, 4.+0.j]], dtype=complex64)
+    """
+    return along_several("ifft2", x, s, axes, norm, COMPLEX, True)
+
+
+def rfft2(x, /, s=None, axes=(-2, -1), norm="backward"):
+    """The first half of the discrete Fourier transform of real numbers along two axes.
+
+    Parameters
+    ----------
+    x : Array
+        Of a real type. float64 gives complex128; all other types give complex64.
+    s : sequence of int, optional
+        The points along each axis, as `n` for :func:`cyrt.fft.fft`; -1 is the axis's size. With `s`
+        and without `axes`, the last axes are transformed.
+    axes : sequence of int
+        The axes to transform along.
+    norm : str
+        As for :func:`cyrt.fft.fft`; the number of points is that along all axes.
+
+    Returns
+    -------
+    Array
+        x's shape, with the points of `s` along the axes, and half of them and one more along the
+        last one.
+
+    Raises
+    ------
+    TypeError
+        x is complex.
+    ValueError
+        The transform along an axis has less than 1 point or more than 2**30; `s` and `axes` differ
+        in length; or there is no such `norm`.
+    numpy.exceptions.AxisError
+        x has no such axis.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x = cyrt.asarray([[1.0, 2.0], [3.0, 4.0]])
+    >>> cyrt.fft.rfft2(x)
+    Array([[10.+0.j, -2.+0.j],
+           [-4.+0.j,  0.+0.j]], dtype=complex64)
+    """
+    return along_several("rfft2", x, s, axes, norm, TO_HALF, False)
+
+
+def irfft2(x, /, s=None, axes=(-2, -1), norm="backward"):
+    """The inverse of :func:`cyrt.fft.rfft2`.
+
+    Parameters
+    ----------
+    x : Array
+        The first half of a spectrum along the last of the axes; of any type.
+    s : sequence of int, optional
+        The results along each axis, as `n` for :func:`cyrt.fft.irfft` along the last one; -1 is the
+        axis's size. With `s` and without `axes`, the last axes are transformed.
+    axes : sequence of int
+        The axes to transform along.
+    norm : str
+        As for :func:`cyrt.fft.ifft`; the number of points is that along all axes.
+
+    Returns
+    -------
+    Array
+        x's shape, with the results of `s` along the axes; float64 if x is float64 or complex128,
+        else float32.
+
+    Raises
+    ------
+    ValueError
+        The transform along an axis has less than 1 point or more than 2**30; `s` and `axes` differ
+        in length; or there is no such `norm`.
+    numpy.exceptions.AxisError
+        x has no such axis.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x = cyrt.asarray([[10, -2], [-4, 0j]])
+    >>> cyrt.fft.irfft2(x)
+    Array([[1., 2.],
+           [3., 4.]], dtype=float32)
+    """
+    return along_several("irfft2", x, s, axes, norm, FROM_HALF, True)

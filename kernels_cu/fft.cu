@@ -1,0 +1,252 @@
+// Discrete Fourier transforms of lines of up to FFT_LONGEST points, whose prime factors are 2, 3, 5
+// and 7: Stockham's algorithm in shared memory (Govindaraju et al., "High performance discrete
+// Fourier transforms on graphics processors", SC 2008).
+//
+// CYRT_FFT(name, type) makes the kernel of a real type. A block transforms some lines. In a pass, a
+// thread computes butterflies of as many points as the pass's radix. The first pass loads from global
+// memory, the last one stores there, the others exchange points through shared memory.
+//
+// Longer transforms are several launches: lines are then columns of the transform, and results are
+// multiplied by factors that depend on line and point. Transforms of any length are a convolution
+// with a chirp (Bluestein, 1970): inputs and results are multiplied by tables.
+//
+// All transforms are forward; an inverse one conjugates its input and its result.
+#pragma once
+
+#include "complex_math.cuh"
+#include "dependency.cuh"
+#include "memory.cuh"
+#include "strided.cuh"
+#include "params/fft.h"
+
+namespace cyrt {
+
+// -- butterflies: transforms of R points in registers ---------------------------------------------
+
+// The product with -i.
+template <class T> __device__ inline complex<T> turned(complex<T> a) { return {a.im, -a.re}; }
+
+// cos and sin of 2 pi k / R; calls in unrolled loops are constants.
+template <int R> __device__ constexpr double cosine(int k) {
+    k = k > R / 2 ? R - k : k;
+    if (R == 3) return -0.5;
+    if (R == 5) return k == 1 ? 0.30901699437494742410 : -0.80901699437494742410;
+    return k == 1   ? 0.62348980185873353053
+           : k == 2 ? -0.22252093395631440429
+                    : -0.90096886790241912624;
+}
+template <int R> __device__ constexpr double sine(int k) {
+    if (k > R / 2) return -sine<R>(R - k);
+    if (R == 3) return 0.86602540378443864676;
+    if (R == 5) return k == 1 ? 0.95105651629515357212 : 0.58778525229247312917;
+    return k == 1   ? 0.78183148246802980871
+           : k == 2 ? 0.97492791218182360702
+                    : 0.43388373911755812048;
+}
+
+template <class T> __device__ inline void butterfly(complex<T> (&)[1]) {}
+
+template <class T> __device__ inline void butterfly(complex<T> (&v)[2]) {
+    complex<T> a = v[0];
+    v[0] = a + v[1];
+    v[1] = a - v[1];
+}
+
+template <class T> __device__ inline void butterfly(complex<T> (&v)[4]) {
+    complex<T> a = v[0] + v[2], b = v[0] - v[2];
+    complex<T> c = v[1] + v[3], d = turned(v[1] - v[3]);
+    v[0] = a + c;
+    v[1] = b + d;
+    v[2] = a - c;
+    v[3] = b - d;
+}
+
+template <class T> __device__ inline void butterfly(complex<T> (&v)[8]) {
+    constexpr T H = 0.70710678118654752440;
+    complex<T> even[4] = {v[0], v[2], v[4], v[6]}, odd[4] = {v[1], v[3], v[5], v[7]};
+    butterfly(even);
+    butterfly(odd);
+    odd[1] = {(odd[1].re + odd[1].im) * H, (odd[1].im - odd[1].re) * H};
+    odd[2] = turned(odd[2]);
+    odd[3] = {(odd[3].im - odd[3].re) * H, -(odd[3].re + odd[3].im) * H};
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+        v[k] = even[k] + odd[k];
+        v[k + 4] = even[k] - odd[k];
+    }
+}
+
+// Odd radices: points k and R - k have conjugate factors.
+template <int R, class T> __device__ inline void butterfly(complex<T> (&v)[R]) {
+    constexpr int H = R / 2;
+    complex<T> sum[H], difference[H], first = v[0];
+#pragma unroll
+    for (int k = 1; k <= H; ++k) {
+        sum[k - 1] = v[k] + v[R - k];
+        difference[k - 1] = v[k] - v[R - k];
+        v[0] = v[0] + sum[k - 1];
+    }
+#pragma unroll
+    for (int m = 1; m <= H; ++m) {
+        complex<T> a = first, b = {};
+#pragma unroll
+        for (int k = 1; k <= H; ++k) {
+            T c = cosine<R>(m * k % R), s = sine<R>(m * k % R);
+            a = {fma(c, sum[k - 1].re, a.re), fma(c, sum[k - 1].im, a.im)};
+            b = {fma(s, difference[k - 1].re, b.re), fma(s, difference[k - 1].im, b.im)};
+        }
+        v[m] = a + turned(b);
+        v[R - m] = a - turned(b);
+    }
+}
+
+// -- points in global memory ----------------------------------------------------------------------
+
+// A line: its index within its transform, and where its points begin in the input and the output.
+struct FftLine {
+    uint32 sub;
+    int64 from, to;
+};
+
+__device__ inline FftLine fft_line(const Fft& args, uint32 line) {
+    uint32 transform = divide(line, args.subs), sub = line - transform * args.subs.size;
+    int64 offset[2];
+    locate_row(args.outer, transform, args.num_outer, offset);
+    return {sub, offset[1] + sub * args.from.sub, offset[0] + sub * args.to.sub};
+}
+
+template <class T> __device__ inline complex<T> fft_load(const Fft& args, FftLine line, uint32 k) {
+    uint32 index = k * args.from.step + line.sub, stored = index;
+    int64 at = line.from + k * args.from.point;
+    bool mirrored = args.flags & FFT_HERMITIAN && index > args.length / 2;
+    if (mirrored) {
+        stored = args.length - index;
+        at += (int64(stored) - index) * args.from.sub;
+    }
+    complex<T> x = {};
+    if (stored >= args.from.valid || index >= args.length) return x;
+    if (args.flags & FFT_REAL_IN) {
+        x.re = global<T>(args.input)[at];
+    } else {
+        x = global<complex<T>>(args.input)[at];
+    }
+    if (mirrored != bool(args.flags & FFT_CONJUGATE_IN)) x.im = -x.im;
+    if (args.in_table) x = x * global<complex<T>>(args.in_table)[index];
+    return x;
+}
+
+template <class T>
+__device__ inline void fft_store(const Fft& args, FftLine line, uint32 k, complex<T> x) {
+    uint32 index = k * args.to.step + line.sub;
+    int64 at = line.to + k * args.to.point;
+    if (index >= args.to.valid) return;
+    if (args.high) {
+        uint32 power = line.sub * k * args.twist, high = power >> args.low_bits;
+        complex128 w = global<complex128>(args.high)[high] *
+                       global<complex128>(args.low)[power - (high << args.low_bits)];
+        x = x * complex<T>{T(w.re), T(w.im)};
+    }
+    if (args.out_table) x = x * global<complex<T>>(args.out_table)[index];
+    T scale = args.scale;
+    x = {x.re * scale, x.im * scale};
+    if (args.flags & FFT_CONJUGATE_OUT) x.im = -x.im;
+    if (args.flags & FFT_REAL_OUT) {
+        global<T>(args.out)[at] = x.re;
+    } else {
+        global<complex<T>>(args.out)[at] = x;
+    }
+}
+
+// -- passes ---------------------------------------------------------------------------------------
+
+// A thread holds its points in registers until all points of the block are read, so that one buffer
+// suffices.
+template <int R, class T>
+__device__ inline void fft_pass(const Fft& args, uint32 number, complex<T>* shared) {
+    constexpr int BUTTERFLIES = FFT_ITEMS / R;
+    const FftPass& pass = args.pass[number];
+    bool first = number == 0, last = number + 1 == args.passes;
+    bool by_lines = args.flags & (first ? FFT_LINES_IN : FFT_LINES_OUT);
+    uint32 count = pass.butterflies.size, done = pass.done.size,
+           begin = blockIdx.x * args.tile.size;
+    uint32 left = args.lines - begin, lines = left < args.tile.size ? left : args.tile.size;
+    // Which butterfly of which of the block's lines is the thread's: False if there is none.
+    auto place = [&](int i, uint32& line, uint32& j) {
+        uint32 t = threadIdx.x + i * blockDim.x;
+        if (by_lines) {
+            j = divide(t, args.tile);
+            line = t - j * args.tile.size;
+        } else {
+            line = divide(t, pass.butterflies);
+            j = t - line * count;
+        }
+        return line < lines && j < count;
+    };
+    auto at = [&](uint32 line, uint32 k) {
+        return shared + line * args.pitch + FFT_PADDED(k, sizeof(complex<T>));
+    };
+    complex<T> v[BUTTERFLIES][R];
+#pragma unroll
+    for (int i = 0; i < BUTTERFLIES; ++i) {
+        uint32 line, j;
+        if (!place(i, line, j)) continue;
+        if (first) {
+            FftLine from = fft_line(args, begin + line);
+#pragma unroll
+            for (int r = 0; r < R; ++r) v[i][r] = fft_load<T>(args, from, j + r * count);
+        } else {
+#pragma unroll
+            for (int r = 0; r < R; ++r) v[i][r] = *at(line, j + r * count);
+        }
+    }
+    if (!first && !last) __syncthreads();
+    const complex<T>* roots = global<complex<T>>(args.roots);
+#pragma unroll
+    for (int i = 0; i < BUTTERFLIES; ++i) {
+        uint32 line, j;
+        if (!place(i, line, j)) continue;
+        uint32 k = j - divide(j, pass.done) * done;
+        if (!first) {
+#pragma unroll
+            for (int r = 1; r < R; ++r) v[i][r] = v[i][r] * roots[r * done + k - 1];
+        }
+        butterfly(v[i]);
+        if (last) {
+            FftLine to = fft_line(args, begin + line);
+#pragma unroll
+            for (int r = 0; r < R; ++r) fft_store(args, to, j + r * done, v[i][r]);
+        } else {
+            uint32 to = (j - k) * R + k;
+#pragma unroll
+            for (int r = 0; r < R; ++r) *at(line, to + r * done) = v[i][r];
+        }
+    }
+    if (!last) __syncthreads();
+}
+
+template <class T> __device__ inline void fft(const Fft& args) {
+    extern __shared__ __align__(16) unsigned char fft_points[];
+    wait_for_dependencies(args);
+    launch_dependents();
+    complex<T>* shared = reinterpret_cast<complex<T>*>(fft_points);
+#pragma unroll 1
+    for (uint32 number = 0; number < args.passes; ++number) {
+        switch (args.pass[number].radix) {
+        case 1: fft_pass<1>(args, number, shared); break;
+        case 2: fft_pass<2>(args, number, shared); break;
+        case 3: fft_pass<3>(args, number, shared); break;
+        case 4: fft_pass<4>(args, number, shared); break;
+        case 5: fft_pass<5>(args, number, shared); break;
+        case 7: fft_pass<7>(args, number, shared); break;
+        case 8: fft_pass<8>(args, number, shared); break;
+        }
+    }
+}
+
+}  // namespace cyrt
+
+#define CYRT_FFT(NAME, TYPE)                                      \
+    extern "C" __global__ void __launch_bounds__(cyrt::FFT_BLOCK) \
+        NAME(const __grid_constant__ cyrt::Fft args) {            \
+        cyrt::fft<TYPE>(args);                                    \
+    }
