@@ -36,12 +36,13 @@ template <int R> __device__ constexpr double cosine(int k) {
                     : -0.90096886790241912624;
 }
 template <int R> __device__ constexpr double sine(int k) {
-    if (k > R / 2) return -sine<R>(R - k);
-    if (R == 3) return 0.86602540378443864676;
-    if (R == 5) return k == 1 ? 0.95105651629515357212 : 0.58778525229247312917;
-    return k == 1   ? 0.78183148246802980871
-           : k == 2 ? 0.97492791218182360702
-                    : 0.43388373911755812048;
+    double sign = k > R / 2 ? -1 : 1;
+    k = k > R / 2 ? R - k : k;
+    if (R == 3) return sign * 0.86602540378443864676;
+    if (R == 5) return sign * (k == 1 ? 0.95105651629515357212 : 0.58778525229247312917);
+    return sign * (k == 1   ? 0.78183148246802980871
+                   : k == 2 ? 0.97492791218182360702
+                            : 0.43388373911755812048);
 }
 
 template <class T> __device__ inline void butterfly(complex<T> (&)[1]) {}
