@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import gc
 import threading
+import weakref
 from ctypes import c_void_p
 
 import numpy as np
 import pytest
 
 import cyrt
-from cyrt.driver import table
 
 NOT_READY = 600
 QUERY = "cuStreamQuery", [c_void_p]
@@ -22,16 +22,18 @@ MANY = 1000  # calls that no loop comes to
 
 @pytest.fixture
 def inside(replaced):
-    """Call a function after each call of one of the driver's, except for the calls that the
-    function itself leads to. Returns a list of the calls' arguments."""
+    """Call a function after each successful call of one of the driver's, except for the calls that
+    the function itself leads to, and for those about `besides`. Returns a list of the
+    successful calls' arguments."""
 
-    def call_inside(driver_call, function):
+    def call_inside(driver_call, function, besides=()):
         calls, running = [], []
 
         def call(original, *arguments):
             result = original(*arguments)
-            calls.append(arguments)
-            if not running:
+            if result == 0:
+                calls.append(arguments)
+            if result == 0 and not running and arguments[0] not in besides:
                 running.append(True)
                 function()
                 running.clear()
@@ -62,7 +64,9 @@ def elsewhere(function):
     return call
 
 
-WHERE = pytest.mark.parametrize("where", [lambda call: call, elsewhere], ids=["here", "elsewhere"])
+WHERE = pytest.mark.parametrize(
+    "where", [lambda call: call, elsewhere], ids=["here", "another thread"]
+)
 
 
 def address_of(pinned):
@@ -142,15 +146,18 @@ def test_reached_events_are_removed_once(where, gate, inside):
     with stream:
         gate.wait()
 
-    def record(count=200):
-        for _ in range(count):
+    def fill():
+        for _ in range(800):
             event.record(stream)
 
-    record(400)
+    filling = threading.Thread(target=fill)
+    filling.start()
+    filling.join(0.5)
+    assert filling.is_alive()  # it waits for room
+    calls = inside(QUERY_EVENT, where(lambda: event.record(stream)))
     gate.open()
-    event.synchronize()
-    calls = inside(QUERY_EVENT, where(record))
-    record()
+    filling.join(30)
+    assert not filling.is_alive()
     assert 1 < len(calls) < MANY
     stream.synchronize()
 
@@ -158,23 +165,34 @@ def test_reached_events_are_removed_once(where, gate, inside):
 @pytest.mark.usefixtures("batched")
 @WHERE
 def test_ended_batches_are_counted_once(where, gate, inside):
-    """The operations of the others are in flight."""
-    x, reached = cyrt.zeros(1024), cyrt.Event().record()
-    reached.synchronize()
+    """What the others use is kept."""
+
+    class Thing:
+        pass
+
+    def commit(thing):
+        x.fill(1)
+        cyrt.current_encoder().keep(thing)
+        cyrt.commit()
+        return weakref.ref(thing)
 
     def ask():
         assert reached.done
 
-    inside(QUERY_EVENT, where(ask))
+    x, reached, end = cyrt.zeros(1024), cyrt.Event().record(), cyrt.Event()
+    reached.synchronize()
+    calls = inside(QUERY_EVENT, where(ask), besides=(reached.handle, end.handle))
     with cyrt.Stream() as stream:
-        x + 1
-        cyrt.commit()
-        end = cyrt.Event().record()
+        ended = commit(Thing())
+        end.record()
         while not end.done:
             pass
+        assert calls
+        assert ended() is None
         gate.wait()
-        cyrt.commit()
+        kept = commit(Thing())
         ask()
-        assert "wait" in table.operations_in_flight(0)
+        assert kept() is not None
         gate.open()
         stream.synchronize()
+        assert kept() is None
