@@ -41,6 +41,7 @@ _WHEELS = (
     ),
 )
 
+_CUDA_VERSION = re.compile(r"^#define CUDA_VERSION (\d+)", re.MULTILINE)
 _UNDEFINED = re.compile(r'identifier "(\w+)" is undefined')
 _NO_MEMBER = re.compile(r'namespace "std" has no member[^"\n]*"(\w+)"')
 _AMBIGUOUS = re.compile(r'more than one instance of overloaded function "(\w+)"')
@@ -66,6 +67,21 @@ def include_directories(major: int = 0) -> tuple[str, ...]:
         if folder:
             found[_of_major(major, library, folder)] = None
     return tuple(found)
+
+
+def are_installed(major: int) -> bool:
+    """Return whether the headers of a major version are installed: ``cuda.h`` tells its version."""
+    return any(_major_of(folder) == major for folder in include_directories(major))
+
+
+def _major_of(folder: str) -> int:
+    """The major version of the ``cuda.h`` in a folder; 0 if there is none."""
+    try:
+        with open(os.path.join(folder, "cuda.h"), encoding="utf-8", errors="replace") as file:
+            found = _CUDA_VERSION.search(file.read())
+    except OSError:
+        return 0
+    return int(found[1]) // 1000 if found else 0
 
 
 def _of_major(major: int, library: str, folder: str) -> str:

@@ -9,13 +9,14 @@ import gc
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from glob import escape, glob
 from types import ModuleType
 from typing import Any, NamedTuple
 
 from cyrt.driver import table
 from cyrt.driver.errors import CompileError, CudaError
+from cyrt.jit import headers
 
 _INSTALL = (
     "NVRTC compiles CUDA C++ at run time: pip install 'cyrt[cu13]' "
@@ -63,22 +64,55 @@ def driver_major() -> int:
 
 
 def _load_for_driver() -> None:
-    """Load the newest NVRTC whose code the driver loads, if a newer one is installed as well.
+    """Load the NVRTC that the driver's version and the installed headers decide.
 
-    The bindings ask `cuda.pathfinder`, which returns the library that is loaded already, and
-    otherwise the newest wheel's.
+    The bindings ask `cuda.pathfinder`, which returns the newest library that is loaded already, and
+    otherwise a wheel's. So one that another package needs changes nothing if it is older.
     """
-    wheels: dict[int, str] = {}
-    for site in sys.path:
-        for path in glob(os.path.join(escape(site), "nvidia", "*", "lib", "libnvrtc.so.*")):
-            found = re.fullmatch(r"libnvrtc\.so\.(\d+)", os.path.basename(path))
-            if found:
-                wheels.setdefault(int(found[1]), path)
-    major = driver_major()
-    older = [each for each in wheels if each <= major]
-    if not older or max(wheels) <= major or any(map(_is_loaded, wheels)):
-        return
-    ctypes.CDLL(wheels[max(older)])
+    installed = installed_libraries()
+    with_headers = [major for major in installed if headers.are_installed(major)]
+    chosen = choose_major(installed, driver_major(), with_headers)
+    if chosen and not any(_is_loaded(each) for each in installed if each >= chosen):
+        ctypes.CDLL(installed[chosen])
+
+
+def choose_major(installed: Iterable[int], driver: int, with_headers: Collection[int]) -> int:
+    """Return the newest of the installed major versions that has headers of its own, among those
+    whose code the driver loads.
+
+    Parameters
+    ----------
+    installed : iterable of int
+        The major versions of the installed libraries.
+    driver : int
+        The driver's major version; 0 if any is suitable.
+    with_headers : collection of int
+        The major versions whose headers are installed. If no library is of one of them, the newest
+        library is chosen.
+
+    Returns
+    -------
+    int
+        0: there is none.
+    """
+    suitable = [each for each in installed if not driver or each <= driver]
+    return max([each for each in suitable if each in with_headers] or suitable, default=0)
+
+
+def installed_libraries() -> dict[int, str]:
+    """Return the NVRTC libraries of wheels and of toolkits by major version; wheels come first."""
+    folders = [os.path.join(escape(site), "nvidia", "*", "lib") for site in sys.path]
+    roots = (os.environ.get("CUDA_PATH"), os.environ.get("CUDA_HOME"), "/usr/local/cuda")
+    folders += [os.path.join(escape(root), "lib64") for root in roots if root]
+    if "CONDA_PREFIX" in os.environ:
+        folders.append(os.path.join(escape(os.environ["CONDA_PREFIX"]), "lib"))
+    found: dict[int, str] = {}
+    for folder in folders:
+        for path in sorted(glob(os.path.join(folder, "libnvrtc.so.*"))):
+            version = re.fullmatch(r"libnvrtc\.so\.(\d+)", os.path.basename(path))
+            if version:
+                found.setdefault(int(version[1]), path)
+    return found
 
 
 def _is_loaded(major: int) -> bool:

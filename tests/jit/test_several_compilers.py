@@ -7,7 +7,7 @@ from importlib import metadata
 
 import pytest
 
-from cyrt.jit import headers
+from cyrt.jit import headers, nvrtc
 
 LOADED = """
     from cyrt.driver import table
@@ -48,7 +48,57 @@ def test_the_newest_compiler_whose_code_the_driver_loads(python, both, driver, e
     assert done.stdout == f"{major} 0 libnvrtc.so.{major}\n", done.stderr
 
 
-def test_a_compiler_that_another_package_has_loaded_stays(python, both):
+def test_an_older_compiler_that_another_package_has_loaded_is_not_used(python, both):
+    """Else it would depend on the packages that were imported before."""
+    loads = f"import ctypes; ctypes.CDLL({both[12]!r})"
+    done = python(LOADED.format(driver=13000, emulated=False, before=loads))
+    assert done.stdout == "13 0 libnvrtc.so.13\n", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("installed", "driver", "with_headers", "chosen"),
+    [
+        ([12, 13], 13, [13], 13),
+        ([12, 13], 13, [12], 12),  # a compiler and the headers of another one do not fit
+        ([12, 13], 13, [], 13),
+        ([12, 13], 12, [13], 12),
+        ([12, 13], 0, [12, 13], 13),
+        ([13, 14], 12, [13], 0),
+        ([12], 13, [13], 12),
+        ([], 13, [13], 0),
+    ],
+)
+def test_the_compiler_and_the_headers_are_of_one_version(installed, driver, with_headers, chosen):
+    assert nvrtc.choose_major(installed, driver, with_headers) == chosen
+
+
+def test_a_toolkit_has_a_compiler_and_headers(tmp_path, monkeypatch):
+    """Beside a wheel of another version; wheels come before a toolkit of their version."""
+    pathfinder = pytest.importorskip("cuda.pathfinder")
+    wheel, toolkit = tmp_path / "site/nvidia/cuda_nvrtc/lib", tmp_path / "toolkit"
+    names = [wheel / "libnvrtc.so.12", *(toolkit / "lib64" / f"libnvrtc.so.{n}" for n in (12, 13))]
+    for name in (*names, toolkit / "lib64/libnvrtc.so.13.0.88", toolkit / "include/cuda.h"):
+        name.parent.mkdir(parents=True, exist_ok=True)
+        name.touch()
+    (toolkit / "include/cuda.h").write_text("#define CUDA_VERSION 13000\n")
+    monkeypatch.setattr("sys.path", [str(tmp_path / "site")])
+    monkeypatch.setenv("CUDA_HOME", str(toolkit))
+    monkeypatch.delenv("CUDA_PATH", raising=False)
+    monkeypatch.setattr(
+        pathfinder, "find_nvidia_header_directory", lambda name: str(toolkit / "include")
+    )
+    headers.include_directories.cache_clear()
+    try:
+        installed = nvrtc.installed_libraries()
+        assert installed[12] == str(names[0])
+        assert installed[13] == str(names[2])
+        assert headers.are_installed(13)
+        assert not headers.are_installed(12)
+    finally:
+        headers.include_directories.cache_clear()
+
+
+def test_a_newer_compiler_that_another_package_has_loaded_stays(python, both):
     loads = f"import ctypes; ctypes.CDLL({both[13]!r})"
     done = python(LOADED.format(driver=12080, emulated=False, before=loads))
     assert done.stdout == "13 0 libnvrtc.so.13\n", done.stderr
