@@ -9,11 +9,14 @@ Cython is not even imported.
 What Cython adds to every module, such as its type of functions, goes into
 ``FOLDER/cython_utility.c``, the module ``cyrt.cython_utility``, which the others import: otherwise
 a sixth of all that is compiled would be copies of it.
+
+Cython's warnings are errors.
 """
 
 from __future__ import annotations
 
 import gc
+import multiprocessing
 import os
 import sys
 from importlib import metadata
@@ -38,7 +41,12 @@ def main() -> None:
         return
     stamp.unlink(missing_ok=True)
     from Cython.Build import cythonize
+    from Cython.Compiler import Options
     from setuptools import Extension
+
+    # A warning, such as that a negative index is used although DIRECTIVES exclude it, is an error.
+    Options.warning_errors = True
+    multiprocessing.set_start_method("fork")  # Cython's processes have the option, too
 
     # A syntax tree holds many objects and leaves little garbage: with Python's own threshold the
     # collector takes a fifth of the time.
