@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+import time
+
 import pytest
 
 import cyrt
@@ -115,6 +118,101 @@ def test_mutated_argument(module, device):
     compiled = torch.compile(program, backend="aot_eager", fullgraph=True)
     assert torch.equal(compiled(x), torch.full_like(x, 3))
     torch.library.opcheck(operator, (x, y, 3.0, 300), test_utils=("test_schema",))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("own", [False, True])
+def test_captured_by_torch(module, own):
+    """Kernels between PyTorch's operations, on its tensors and on an array that only the graph
+    keeps."""
+    if not torch.cuda.is_available():
+        pytest.skip("PyTorch has no GPU")
+    n = 1000
+    x, y = torch.ones(n, device="cuda"), torch.zeros(n, device="cuda")
+    between = [cyrt.zeros(n) if own else torch.zeros(n, device="cuda")]
+
+    def step():
+        x.add_(1)
+        module["scaled"][4, 256](x, between[0], 2.0, n)
+        module["scaled"][4, 256](between[0], y, 3.0, n)
+        return y + 1
+
+    step()
+    cyrt.commit()
+    torch.cuda.synchronize()
+    x.fill_(0)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        z = step()
+    if own:
+        between.clear()  # the graph alone has it now
+    others = [cyrt.full(n, 7.0) for _ in range(20)]
+    for i in range(1, 5):
+        graph.replay()
+        assert torch.equal(z, torch.full_like(z, 6 * i + 1))
+    assert all((each.numpy() == 7).all() for each in others)
+    graph.reset()
+
+
+@pytest.mark.gpu
+def test_other_threads_do_not_end_torchs_capture(module):
+    if not torch.cuda.is_available():
+        pytest.skip("PyTorch has no GPU")
+    n = 1000
+    x, y = torch.ones(n, device="cuda"), torch.zeros(n, device="cuda")
+    module["scaled"][4, 256](x, y, 2.0, n)
+    torch.cuda.synchronize()
+    stop, errors = threading.Event(), []
+
+    def work():
+        try:
+            while not stop.is_set():
+                values = cyrt.zeros(3_000_000) + 1
+                cyrt.commit()
+                assert values.numpy()[-1] == 1
+                cyrt.Module(f"// {time.perf_counter()}\n" + SOURCE)["scaled"]
+                del values
+                cyrt.synchronize()
+                cyrt.trim_memory()
+        except Exception as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        for i in range(10):
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                for _ in range(20):
+                    module["scaled"][4, 256](x, y, float(i), n)
+                    time.sleep(0.005)
+            graph.replay()
+            assert torch.equal(y, torch.full_like(y, i))
+    finally:
+        stop.set()
+        thread.join()
+    assert not errors
+
+
+@pytest.mark.gpu
+def test_what_torchs_graph_would_not_contain_is_refused(module):
+    if not torch.cuda.is_available():
+        pytest.skip("PyTorch has no GPU")
+    n = 1000
+    x = torch.ones(n, device="cuda")
+    own = cyrt.zeros(n)
+    cyrt.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    own += 1  # recorded
+    with torch.cuda.graph(graph):
+        x.add_(1)
+        with pytest.raises(RuntimeError, match=r"cyrt\.commit\(\) before the capture"):
+            module["scaled"][4, 256](own, x, 2.0, n)
+        with pytest.raises(RuntimeError, match="capture"):
+            cyrt.asarray(x)
+    graph.replay()
+    assert torch.equal(x, torch.full_like(x, 2))
+    assert (own.numpy() == 1).all()
 
 
 def test_fake_tensors_launch_nothing(module):

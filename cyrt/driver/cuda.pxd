@@ -35,6 +35,11 @@ cdef extern from "cuda.h" nogil:
     ctypedef struct CUkern_st:
         pass
     ctypedef CUkern_st* CUkernel
+    ctypedef struct CUuserObject_st:
+        pass
+    ctypedef CUuserObject_st* CUuserObject
+    ctypedef unsigned long long cuuint64_t
+    ctypedef void (*CUhostFn)(void*) noexcept nogil
     ctypedef struct CUuuid:
         char bytes[16]
 
@@ -77,6 +82,7 @@ cdef extern from "cuda.h" nogil:
         CUDA_ERROR_LAUNCH_FAILED
         CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
         CUDA_ERROR_NOT_SUPPORTED
+        CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
         CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
         CUDA_ERROR_UNKNOWN
 
@@ -142,6 +148,12 @@ cdef extern from "cuda.h" nogil:
     ctypedef enum CUstreamCaptureMode:
         CU_STREAM_CAPTURE_MODE_RELAXED
         CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+
+    ctypedef enum CUstreamCaptureStatus:
+        CU_STREAM_CAPTURE_STATUS_NONE
+
+    unsigned int CU_USER_OBJECT_NO_DESTRUCTOR_SYNC
+    unsigned int CU_GRAPH_USER_OBJECT_MOVE
 
     ctypedef enum CUgraphDependencyType:
         CU_GRAPH_DEPENDENCY_TYPE_DEFAULT

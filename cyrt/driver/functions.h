@@ -79,6 +79,11 @@
     F(cuGraphGetNodes, 10000, 0)                            \
     F(cuStreamBeginCapture, 10010, 0)                       \
     F(cuStreamEndCapture, 10000, 0)                         \
+    F(cuStreamIsCapturing, 10000, 0)                        \
+    F(cuStreamGetCaptureInfo, 11030, 0)                     \
+    F(cuThreadExchangeStreamCaptureMode, 10010, 0)          \
+    F(cuUserObjectCreate, 11030, 0)                         \
+    F(cuGraphRetainUserObject, 11030, 0)                    \
     F(cuGraphAddDependencies, 10000, 0)                     \
     F(cuGraphKernelNodeSetAttribute, 11000, 0)              \
     F(cuGraphKernelNodeGetAttribute, 11000, 0)              \

@@ -2,8 +2,8 @@
 # declares their signatures to Cython, and the C compiler checks them.
 #
 # INVARIANTS
-# - Filled through cuGetProcAddress, by base name and version; a missing optional function is NULL,
-#   and the feature that needs it raises an error.
+# - The table is filled through cuGetProcAddress, by base name and version. A missing optional
+#   function is NULL, and the feature that needs it raises an error.
 # - The hot path calls through the struct with the GIL held. Calls that can block release it.
 
 from cyrt.driver.cuda cimport *
@@ -89,6 +89,15 @@ cdef extern from "functions.h":
         CUresult (*cuGraphGetNodes)(CUgraph, CUgraphNode*, size_t*) noexcept nogil
         CUresult (*cuStreamBeginCapture)(CUstream, CUstreamCaptureMode) noexcept nogil
         CUresult (*cuStreamEndCapture)(CUstream, CUgraph*) noexcept nogil
+        CUresult (*cuStreamIsCapturing)(CUstream, CUstreamCaptureStatus*) noexcept nogil
+        CUresult (*cuStreamGetCaptureInfo)(
+            CUstream, CUstreamCaptureStatus*, cuuint64_t*, CUgraph*, const CUgraphNode**,
+            size_t*) noexcept nogil
+        CUresult (*cuThreadExchangeStreamCaptureMode)(CUstreamCaptureMode*) noexcept nogil
+        CUresult (*cuUserObjectCreate)(
+            CUuserObject*, void*, CUhostFn, unsigned int, unsigned int) noexcept nogil
+        CUresult (*cuGraphRetainUserObject)(
+            CUgraph, CUuserObject, unsigned int, unsigned int) noexcept nogil
         CUresult (*cuGraphAddDependencies)(
             CUgraph, const CUgraphNode*, const CUgraphNode*, size_t) noexcept nogil
         CUresult (*cuGraphKernelNodeSetAttribute)(
@@ -120,7 +129,7 @@ cdef extern from "functions.h":
         CUresult (*cuGraphAddTypedDependencies)(
             CUgraph, const CUgraphNode*, const CUgraphNode*, const CUgraphEdgeData*,
             size_t) noexcept nogil
-        # NULL on a GPU
+        # These are NULL on a GPU.
         CUresult (*cyrtEmuLastFault)(CUdevice, char*, size_t) noexcept nogil
         CUresult (*cyrtEmuSetRanges)(CUfunction, size_t, const char*) noexcept nogil
         CUresult (*cyrtEmuGuard)(CUdeviceptr) noexcept nogil

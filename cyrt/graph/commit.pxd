@@ -28,7 +28,7 @@ from cyrt.graph.policy cimport Policy
 from cyrt.graph.ranges cimport Ranges
 from cyrt.graph.recording cimport Recording, Tensors
 from cyrt.graph.replay cimport Replay
-from cyrt.runtime.state cimport StreamState
+from cyrt.runtime.state cimport Block, StreamState
 from cyrt.runtime.stream cimport Stream
 
 cdef enum:
@@ -102,6 +102,8 @@ cdef class Recorder:
     cdef Timing timing
     cdef object __weakref__
 
+# Return the block of a Buffer; NULL: the Buffer was freed, or None represents all exported memory.
+cdef Block* block_of(object buffer) noexcept
 # Return the number of operations since the last commit.
 cdef inline int num_recorded(Recorder self) noexcept:
     return self.recording.num_nodes + self.replay.played

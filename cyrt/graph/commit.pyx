@@ -17,6 +17,7 @@ cdef extern from "Python.h":
 cdef extern from "pythread.h":
     unsigned long PyThread_get_thread_ident()
 
+from cyrt.driver.capture_mode cimport event_status
 from cyrt.driver.cuda cimport *
 from cyrt.driver.errors import CudaError
 from cyrt.driver.table cimport MAX_DEVICES, READY, check, cu, disturb, is_sticky, process
@@ -31,6 +32,7 @@ from cyrt.graph.policy cimport FOLLOWING, Policy
 from cyrt.graph.ranges cimport forget_ranges
 from cyrt.graph.recording cimport Recording, Tensors
 from cyrt.runtime cimport poison as poisons
+from cyrt.runtime.captures cimport release_ended
 from cyrt.runtime.event cimport Event
 from cyrt.runtime.device cimport contexts, enter, enter_quietly, leave, leave_quietly, verify
 from cyrt.runtime.memory cimport Memory
@@ -41,7 +43,9 @@ from cyrt.runtime.freed cimport return_held_blocks, return_unsettled_blocks
 from cyrt.runtime.pacing cimport has_room, pace_turn, wait_for_room
 from cyrt.runtime.rows cimport begin_rows
 from cyrt.runtime.state cimport Block, StreamState
-from cyrt.runtime.stream_state cimport is_others_thread, legacy_state, link, mark_work, states
+from cyrt.runtime.stream_state cimport (
+    is_captured, is_others_thread, legacy_state, link, mark_work, refuse_captured, states,
+)
 from cyrt.runtime.waiting cimport query_event, wait, wait_state
 from cyrt.runtime.submission cimport (
     end_submission, sleep_briefly, try_submission, wait_for_submission, wait_for_turn,
@@ -179,7 +183,7 @@ cdef bint may_launch(Recorder self) noexcept:
     cdef CUevent oldest = self.marks[<int>(self.batches % IN_FLIGHT)]
     return not self.state.submitting and has_room(self.state) and (
         oldest == NULL or self.ended + IN_FLIGHT > self.batches
-        or cu.cuEventQuery(oldest) != CUDA_ERROR_NOT_READY)
+        or event_status(oldest) != CUDA_ERROR_NOT_READY)
 
 
 cdef int make_room(Recorder self) except -1:
@@ -196,7 +200,7 @@ cdef int release_ended_batches(Recorder self) except -1:
     if self.batches - self.ended > IN_FLIGHT:
         self.ended = self.batches - IN_FLIGHT
     number = self.ended
-    while number < self.batches and cu.cuEventQuery(
+    while number < self.batches and event_status(
             self.marks[<int>(number % IN_FLIGHT)]) == CUDA_SUCCESS:
         number += 1
         # A function that a tool has put in the driver's place may have let another thread go on.
@@ -228,6 +232,8 @@ cdef int flush_homes(Recorder self) except -1:
             while flush_outside(self.state, device_of(self, buffer)) == 0:
                 pass
             home = awaited_stream(self, buffer)
+            if is_captured(home):
+                refuse_captured(home)
             if home != self.state:
                 launch_for_others(home)
                 wait_for_room(home)
@@ -237,9 +243,7 @@ cdef int flush_homes(Recorder self) except -1:
     return 0
 
 
-cdef inline Block* block_of(object buffer) noexcept:
-    """Return the block of a Buffer; NULL: the Buffer was freed, or None represents all exported
-    memory."""
+cdef Block* block_of(object buffer) noexcept:
     cdef Memory memory
     if buffer is None:
         return NULL
@@ -294,7 +298,8 @@ cdef int commit(StreamState* state, const char* reason) except -1:
 cdef void commit_at_end(Recorder self, const char* reason) noexcept:
     cdef StreamState* state = self.state
     # A batch that uses other libraries' memory may have to wait for other streams.
-    if state.capturing or is_others_thread(state) or self.foreign is not None \
+    if state.capturing or is_captured(state) or is_others_thread(state) \
+            or self.foreign is not None \
             or not may_launch(self):
         return
     try:
@@ -369,8 +374,11 @@ cdef int launch_recorded(Recorder self, const char* reason) except -1:
     cdef unsigned long long wanted = state.recording_epoch
     cdef unsigned int naps = 0
     plan_cache.drop_unreachable()
+    release_ended()
     if state.capturing:
         return 0                # kept objects and handlers belong to the next batch
+    if is_captured(state):
+        refuse_captured(state)
     if is_others_thread(state):
         while state.recording_epoch == wanted and num_recorded(self):
             sleep_briefly(state, &naps)

@@ -20,6 +20,7 @@ cdef extern from "pythread.h" nogil:
 cdef extern from "unistd.h" nogil:
     int usleep(unsigned int)
 
+from cyrt.driver.capture_mode cimport event_status
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport READY, cu, disturb, process
 from cyrt.runtime.device cimport contexts, enter_quietly, leave_quietly
@@ -51,7 +52,7 @@ cdef class Mark:
 
     cdef bint reached(self) noexcept:
         return (self.event == NULL or process != READY or contexts[self.ordinal].epoch != self.epoch
-                or cu.cuEventQuery(self.event) != CUDA_ERROR_NOT_READY)
+                or event_status(self.event) != CUDA_ERROR_NOT_READY)
 
 
 cdef int start() except -1:

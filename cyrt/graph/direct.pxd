@@ -9,9 +9,11 @@ from cyrt.graph.recording cimport Geometry, Recording
 from cyrt.runtime.module cimport LoadedFunction
 from cyrt.runtime.state cimport StreamState
 
-# Launch one kernel without attributes. The context of a wrapped stream must be current.
+# Launch one kernel. `flags` may have COOPERATIVE and, if there is a `cluster`, CLUSTER. The context
+# of a wrapped stream must be current.
 cdef CUresult launch_kernel_directly(StreamState* stream, LoadedFunction function,
-                                     const Geometry* geometry, const char* params) noexcept
+                                     const Geometry* geometry, const char* params,
+                                     unsigned int flags, const unsigned int* cluster) noexcept
 # Launch the recording's nodes from `first` on, one by one in their order, except lost ones. A node
 # that the driver refuses is lost, too, and the others run; `outcome` has an error only if no other
 # node could be launched. Return the number of the first error; 0: there was none.

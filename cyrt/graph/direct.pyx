@@ -4,6 +4,7 @@
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
+from cyrt.driver.capture_mode cimport relax, restore
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport cu, is_sticky
 from cyrt.graph.executable cimport Outcome
@@ -22,7 +23,8 @@ cdef enum:
 
 
 cdef CUresult launch_kernel_directly(StreamState* stream, LoadedFunction function,
-                                     const Geometry* geometry, const char* params) noexcept:
+                                     const Geometry* geometry, const char* params,
+                                     unsigned int flags, const unsigned int* cluster) noexcept:
     cdef void* stack[STACK_PARAMS]
     cdef void** pointers = stack
     cdef CUresult result
@@ -34,10 +36,13 @@ cdef CUresult launch_kernel_directly(StreamState* stream, LoadedFunction functio
     for i in range(function.layout.count):
         pointers[i] = <void*>(params + function.layout.offsets[i])
     with nogil:
-        result = cu.cuLaunchKernel(
-            function.handle, geometry.grid[0], geometry.grid[1], geometry.grid[2],
-            geometry.block[0], geometry.block[1], geometry.block[2], geometry.smem,
-            stream.handle, pointers, NULL)
+        if flags & (COOPERATIVE | CLUSTER):
+            result = launch_kernel(stream, function.handle, flags, cluster, geometry, pointers)
+        else:
+            result = cu.cuLaunchKernel(
+                function.handle, geometry.grid[0], geometry.grid[1], geometry.grid[2],
+                geometry.block[0], geometry.block[1], geometry.block[2], geometry.smem,
+                stream.handle, pointers, NULL)
     stream.put += 1
     if pointers != stack:
         free(pointers)
@@ -56,26 +61,24 @@ cdef void configure(CUlaunchConfig* config, StreamState* stream, const Geometry*
     config.attrs = attributes
 
 
-cdef CUresult launch_kernel(StreamState* stream, Node* node, const Geometry* geometry, char* blob,
+cdef CUresult launch_kernel(StreamState* stream, CUfunction function, unsigned int flags,
+                            const unsigned int* cluster, const Geometry* geometry,
                             void** pointers) noexcept nogil:
     cdef CUlaunchConfig config
     cdef CUlaunchAttribute[2] attributes
-    cdef int i
-    for i in range(node.layout.count):
-        pointers[i] = blob + node.params + node.layout.offsets[i]
     memset(attributes, 0, sizeof(attributes))
     configure(&config, stream, geometry, attributes)
-    if node.flags & COOPERATIVE:
+    if flags & COOPERATIVE:
         attributes[config.numAttrs].id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE
         attributes[config.numAttrs].value.cooperative = 1
         config.numAttrs += 1
-    if node.flags & CLUSTER:
+    if flags & CLUSTER:
         attributes[config.numAttrs].id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
-        attributes[config.numAttrs].value.clusterDim.x = node.cluster[0]
-        attributes[config.numAttrs].value.clusterDim.y = node.cluster[1]
-        attributes[config.numAttrs].value.clusterDim.z = node.cluster[2]
+        attributes[config.numAttrs].value.clusterDim.x = cluster[0]
+        attributes[config.numAttrs].value.clusterDim.y = cluster[1]
+        attributes[config.numAttrs].value.clusterDim.z = cluster[2]
         config.numAttrs += 1
-    return cu.cuLaunchKernelEx(&config, node.function, pointers, NULL)
+    return cu.cuLaunchKernelEx(&config, function, pointers, NULL)
 
 
 cdef CUresult launch_pattern(StreamState* stream, const Pattern* pattern, const Geometry* geometry,
@@ -94,10 +97,12 @@ cdef CUresult launch_pattern(StreamState* stream, const Pattern* pattern, const 
 
 cdef CUresult launch_child(StreamState* stream, CUgraph graph) noexcept nogil:
     cdef CUgraphExec executable
+    cdef CUstreamCaptureMode before = relax()
     cdef CUresult result = cu.cuGraphInstantiateWithFlags(&executable, graph, 0)
     if result == CUDA_SUCCESS:
         result = cu.cuGraphLaunch(executable, stream.handle)
         cu.cuGraphExecDestroy(executable)
+    restore(before)
     return result
 
 
@@ -106,11 +111,15 @@ cdef CUresult launch_node(StreamState* stream, Recording* recording, int i, void
     cdef Node* node = &recording.nodes[i]
     cdef const unsigned long long* words
     cdef CUresult result = CUDA_SUCCESS
+    cdef int parameter
     words = <const unsigned long long*>(recording.blob + node.params)
     with nogil:
         if node.kind == KERNEL:
             call[0] = b"cuLaunchKernel"
-            result = launch_kernel(stream, node, &recording.geometry[i], recording.blob, pointers)
+            for parameter in range(node.layout.count):
+                pointers[parameter] = recording.blob + node.params + node.layout.offsets[parameter]
+            result = launch_kernel(stream, node.function, node.flags, node.cluster,
+                                   &recording.geometry[i], pointers)
         elif node.kind == TEMPLATE:
             call[0] = b"cuLaunchKernel"
             result = launch_pattern(stream, <const Pattern*>node.layout, &recording.geometry[i],

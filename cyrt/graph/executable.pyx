@@ -36,6 +36,7 @@ cdef extern from *:
     """
     unsigned long long cyrt_hash(const char* bytes, size_t count) noexcept
 
+from cyrt.driver.capture_mode cimport relax, restore
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport cu
 from cyrt.graph.pattern cimport Pattern, lay
@@ -64,15 +65,18 @@ cdef class Execs:
 
 cdef void destroy(Executable* target) noexcept:
     global held_bytes
+    cdef CUstreamCaptureMode before
     cdef int entered
     if target.exec != NULL or target.graph != NULL:
         entered = enter_quietly(target.stream.ordinal, target.stream.epoch)
         if entered >= 0:
             with nogil:         # the call may wait for work in flight
+                before = relax()
                 if target.exec != NULL:
                     cu.cuGraphExecDestroy(target.exec)
                 if target.graph != NULL:
                     cu.cuGraphDestroy(target.graph)
+                restore(before)
         leave_quietly(entered)
     if target.exec != NULL:
         held_bytes -= bytes_of(target.num_nodes)
@@ -252,6 +256,7 @@ cdef bint instantiate(Executable* target, StreamState* stream, Recording* record
                       int count, bint chained, Outcome* outcome) noexcept:
     global held_bytes
     cdef CUcontext context
+    cdef CUstreamCaptureMode before
     cdef int entered = enter_quietly(stream.ordinal, stream.epoch)
     if entered < 0:
         outcome.result = CUDA_ERROR_CONTEXT_IS_DESTROYED
@@ -273,7 +278,9 @@ cdef bint instantiate(Executable* target, StreamState* stream, Recording* record
     if outcome.result == CUDA_SUCCESS:
         outcome.call = b"cuGraphInstantiateWithFlags"
         with nogil:
+            before = relax()
             outcome.result = cu.cuGraphInstantiateWithFlags(&target.exec, target.graph, 0)
+            restore(before)
         if outcome.result == CUDA_SUCCESS:
             held_bytes += bytes_of(count)
         else:

@@ -6,7 +6,8 @@ from libc.string cimport memcmp, memcpy, memset
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_CLEAR, Py_INCREF
 
-from cyrt.driver.cuda cimport CUDA_SUCCESS, CUdeviceptr, CUevent, CUresult
+from cyrt.driver.capture_mode cimport event_status, relax, restore
+from cyrt.driver.cuda cimport CUDA_SUCCESS, CUdeviceptr, CUevent, CUresult, CUstreamCaptureMode
 from cyrt.driver.table cimport cu, is_emulated, is_sticky
 from cyrt.graph cimport executable as executables, plan as plans, recording as recordings
 from cyrt.graph.executable cimport Executable, Outcome
@@ -516,15 +517,18 @@ cdef void judge(Fusion self) noexcept:
     """Compare the times, once all launches that are timed have ended."""
     cdef float[2] least
     cdef float elapsed = 0
+    cdef CUstreamCaptureMode before
     cdef int i
-    if cu.cuEventQuery(self.events[2 * TRIALS - 1]) != CUDA_SUCCESS:
+    if event_status(self.events[2 * TRIALS - 1]) != CUDA_SUCCESS:
         return
     self.judged = True
+    before = relax()
     least[0] = least[1] = NEVER
     for i in range(UNTIMED, TRIALS):
         if cu.cuEventElapsedTime(&elapsed, self.events[2 * i], self.events[2 * i + 1]) \
                 == CUDA_SUCCESS:
             least[i & 1] = min(least[i & 1], elapsed)
+    restore(before)
     self.refused = least[0] > FASTER * least[1]
     self.cached = not self.refused
 

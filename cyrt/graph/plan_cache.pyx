@@ -11,6 +11,7 @@ from cyrt.graph.executable cimport Execs, held_bytes
 from cyrt.graph.plan cimport Plan, PlanStats, clock, has_topology, most_bytes, new_plan
 from cyrt.graph.recording cimport Recording
 from cyrt.logger import logger
+from cyrt.runtime.captures cimport release_ended
 from cyrt.runtime.ending cimport destroy_unused, destroy_when_idle
 from cyrt.runtime.module cimport Code, num_dropped
 from cyrt.runtime.state cimport StreamState
@@ -224,6 +225,7 @@ cdef int drop_retired(Execs execs) except -1:
 
 cdef bint release_plans(int ordinal) except -1:
     cdef Execs execs
+    release_ended()
     if drop_unreachable() or any([(<Execs>each).stream.ordinal == ordinal for each in _retired]):
         drop_all_retired(ordinal)
         wait_all(ordinal)           # then modules are unloaded, too

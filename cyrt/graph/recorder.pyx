@@ -20,8 +20,9 @@ from cyrt.graph cimport (
 )
 from cyrt.graph import commit as _commit, completion as _completion
 from cyrt.graph.commit cimport (
-    IN_FLIGHT, begin_batch, commit, commit_at_end, commit_now, is_continued, is_unfinished,
-    make_room, new_epoch, now, num_recorded, raise_failure, release_all_ended, stop_replay, tracing,
+    IN_FLIGHT, begin_batch, block_of, commit, commit_at_end, commit_now, is_continued,
+    is_unfinished, make_room, new_epoch, now, num_recorded, raise_failure, release_all_ended,
+    stop_replay, tracing,
 )
 from cyrt.graph.commit import encoders
 from cyrt.graph.completion cimport handling
@@ -37,6 +38,9 @@ from cyrt.graph.replay_call cimport (
     replay_call, replay_next, uses_of,
 )
 from cyrt.graph.scope cimport Scope, innermost
+from cyrt.runtime.captures cimport (
+    Kept, keep_block, keep_object, kept_by, refuse_recorded, release_ended, settle,
+)
 from cyrt.runtime.device cimport (
     contexts, current_ordinal, enter_quietly, leave_quietly, verify,
 )
@@ -46,13 +50,13 @@ from cyrt.runtime.order cimport (
 )
 from cyrt.runtime.outside cimport is_outside
 from cyrt.runtime.pacing cimport pace_turn, wait_for_room
-from cyrt.runtime.poison cimport mark_valid, poison, poisoned
+from cyrt.runtime.poison cimport mark_valid, poison, poisoned, refuse_poisoned
 from cyrt.runtime.state cimport (
     FOREIGN_MEMORY, OVERWRITE, READ, Access, Block, StreamState,
 )
 from cyrt.runtime.stream cimport flush_current, report_unraisable
-from cyrt.runtime.stream_state cimport refuse_captured
-from cyrt.runtime.waiting cimport wait_state
+from cyrt.runtime.stream_state cimport is_captured, refuse_captured
+from cyrt.runtime.waiting cimport wait_all, wait_state
 from cyrt.runtime.submission cimport (
     end_submission, priority_thread, release_priority, request_priority, try_submission,
     wait_for_turn, yield_to_priority_thread,
@@ -380,6 +384,8 @@ cdef list make_ready(Recorder self, const Use* uses, int num_uses, list foreign,
     cdef bint continued = is_continued(self)
     if priority_thread and not continued:
         yield_to_priority_thread(state)
+    if foreign is not None and captured_stream(foreign) != NULL:
+        refuse_captured(captured_stream(foreign))
     if opaque and foreign is None and has_exported_memory[state.ordinal]:
         foreign = [None]        # it may use exported memory
     while True:
@@ -605,13 +611,60 @@ cdef int launch_directly(Recorder self, LoadedFunction function, const Geometry*
     if outside:
         result = order_outside(state, state.ordinal)
     if result == CUDA_SUCCESS:
-        result = directly.launch_kernel_directly(state, function, geometry, params)
+        result = directly.launch_kernel_directly(state, function, geometry, params, 0, NULL)
     if poisoned and result == CUDA_SUCCESS:
         mark_overwritten(uses, num_uses)
     end_direct(state)
     leave_quietly(entered)
     self.operations += 1
     return check(result, b"cuLaunchKernel", state.ordinal)
+
+
+cdef StreamState* captured_stream(list foreign) noexcept:
+    """Return the stream on which the library of some of the memory captures now; NULL: none."""
+    cdef Block* block
+    for buffer in foreign:
+        block = block_of(buffer)
+        if block != NULL and is_captured(block.home):
+            return block.home
+    return NULL
+
+
+cdef int launch_captured(StreamState* stream, LoadedFunction function, const Geometry* geometry,
+                         const char* params, Use* uses, int num_uses, bint opaque,
+                         unsigned int flags, const unsigned int* cluster) except -1:
+    """Launch a kernel that becomes a part of another library's graph: see runtime/captures."""
+    cdef Kept* kept
+    cdef CUresult result
+    cdef bint waited = True
+    cdef int i, entered
+    release_ended()
+    for i in range(num_uses):
+        uses[i].generation = uses[i].block.generation
+    if opaque:
+        refuse_recorded(stream.ordinal, True)
+        wait_all(stream.ordinal)
+    while waited:               # other threads could run
+        waited = False
+        refuse_recorded(stream.ordinal, opaque)
+        for i in range(num_uses):
+            if uses[i].generation != uses[i].block.generation:
+                refuse_freed()
+            if uses[i].block.kind != FOREIGN_MEMORY and settle(uses[i].block):
+                waited = True
+    for i in range(num_uses):
+        if uses[i].access != OVERWRITE:
+            refuse_poisoned(uses[i].block)
+    verify(stream.ordinal, stream.epoch, b"cuLaunchKernel")
+    kept = kept_by(stream)
+    keep_object(kept, function)
+    for i in range(num_uses):
+        if uses[i].block.kind != FOREIGN_MEMORY:
+            keep_block(kept, uses[i].block)
+    entered = enter_quietly(stream.ordinal, stream.epoch)
+    result = directly.launch_kernel_directly(stream, function, geometry, params, flags, cluster)
+    leave_quietly(entered)
+    return check(result, b"cuLaunchKernel", stream.ordinal)
 
 
 cdef bint launches_at_once(Recorder self) noexcept:
@@ -660,6 +713,12 @@ cdef int record_kernel(Recorder self, LoadedFunction function, const Geometry* g
                        const EarlyLoad* early, unsigned long long key=LAUNCH,
                        const Tensors* tensors=NULL) except -1:
     cdef Operation operation
+    cdef StreamState* captured = NULL
+    if foreign is not None and self.listed is None and not self.state.explained:
+        captured = captured_stream(foreign)
+    if captured != NULL:
+        return launch_captured(captured, function, geometry, params, uses, num_uses, opaque, flags,
+                               cluster)
     if key == LAUNCH and (flags or early != NULL or opaque
                           or (foreign is not None and tensors == NULL)):
         key = 0
@@ -735,6 +794,7 @@ def _end_handler():
 def commit_current():
     """Launch what is recorded for this thread's current stream."""
     drop_unreachable()      # also if nothing is recorded
+    release_ended()
     flush_current(current_ordinal(), b"commit()")
 
 

@@ -49,6 +49,7 @@ from cyrt.runtime.state cimport (
     DEVICE_MEMORY, FOREIGN_MEMORY, MANAGED_MEMORY, PINNED_MEMORY, READ, WRITE, Block, StreamState,
 )
 from cyrt.runtime.stream cimport current_state, is_chosen
+from cyrt.runtime.stream_state cimport is_captured
 
 cdef enum:
     STACK_BYTES = 2048          # parameters that need no allocation
@@ -776,6 +777,9 @@ cdef int launch_on_tensors(Kernel kernel, const Geometry* geometry, StreamState*
                 add_ranges(kernel, blob, uses, num_uses)
             tensors.objects, tensors.count = borrowed.objects, borrowed.count
             home = memory_on(borrowed.home)
+            if is_captured(borrowed.home):
+                return record_kernel(encoder, function, geometry, blob, uses, num_uses, home,
+                                     False, 0, NULL, NULL)
             if encoder.replay.next != NULL and is_deferred(encoder) and replay_on_tensors(
                     encoder, function, geometry, blob, uses, num_uses, home, &tensors):
                 return 0

@@ -4,13 +4,14 @@ from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
+from cyrt.driver.capture_mode cimport event_status, stream_status
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport MAX_DEVICES, READY, cu, process
 from cyrt.runtime cimport waiting as _waiting
 from cyrt.runtime.device cimport contexts, enter_quietly, leave_quietly
 from cyrt.runtime.pacing cimport has_spare_room
 from cyrt.runtime.state cimport Block, PINNED_MEMORY, StreamState
-from cyrt.runtime.stream_state cimport wrapped_state, states
+from cyrt.runtime.stream_state cimport is_captured, states, wrapped_state
 
 cdef enum:
     SLACK = 8               # reused memory exceeds a request by at most the request / SLACK
@@ -59,22 +60,22 @@ cdef bint has_ended(Mark* mark) noexcept:
     if state.epoch != contexts[state.ordinal].epoch:
         return True         # the reset of the context destroyed the event, too
     if mark.event != NULL:
-        result = cu.cuEventQuery(mark.event)
+        result = event_status(mark.event)
         if result == CUDA_SUCCESS:
             cu.cuEventDestroy(mark.event)
         return result == CUDA_SUCCESS
     # A query would invalidate a capture, and an event would become part of it.
-    if state.capturing or state.submitting or not has_spare_room(state) \
+    if state.capturing or is_captured(state) or state.submitting or not has_spare_room(state) \
             or (state.pending and state.recording_epoch == mark.recording):
         return False
     if state.ended:
-        return state.marker == NULL or cu.cuEventQuery(state.marker) == CUDA_SUCCESS
+        return state.marker == NULL or event_status(state.marker) == CUDA_SUCCESS
     if state.thread:        # a per-thread default stream: only its thread can query it
-        return state.last_work == NULL or cu.cuEventQuery(state.last_work) == CUDA_SUCCESS
+        return state.last_work == NULL or event_status(state.last_work) == CUDA_SUCCESS
     entered = enter_quietly(state.ordinal, state.epoch)
     if entered < 0:
         return False
-    result = cu.cuStreamQuery(state.handle)
+    result = stream_status(state.handle)
     if result == CUDA_ERROR_NOT_READY \
             and cu.cuEventCreate(&mark.event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS:
         state.put += 1
@@ -112,16 +113,17 @@ cdef bint is_device_idle(int ordinal) noexcept:
     if entered < 0:
         return False
     while state != NULL and result == CUDA_SUCCESS:
-        if state.capturing or state.submitting:     # a query would invalidate a capture
+        # A query would invalidate a capture.
+        if state.capturing or is_captured(state) or state.submitting:
             result = CUDA_ERROR_NOT_READY
         elif state.ended:
             if state.marker != NULL:
-                result = cu.cuEventQuery(state.marker)
+                result = event_status(state.marker)
         elif state.thread:
             if state.last_work != NULL:
-                result = cu.cuEventQuery(state.last_work)
+                result = event_status(state.last_work)
         elif state.owned or state.users > 0 or <size_t>state.handle <= 2:
-            result = cu.cuStreamQuery(state.handle)
+            result = stream_status(state.handle)
         state = state.next
     leave_quietly(entered)
     return result == CUDA_SUCCESS

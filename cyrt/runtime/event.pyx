@@ -1,5 +1,6 @@
 """Events: points in a stream to wait for, or to measure time between."""
 
+from cyrt.driver.capture_mode cimport event_status, relax, restore
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport cu
 from cyrt.runtime.device cimport (
@@ -134,7 +135,7 @@ cdef class Event:
         cdef CUresult result
         self.live()
         entered = enter(self.ordinal, self.epoch, b"cuEventQuery")
-        result = cu.cuEventQuery(self.handle)
+        result = event_status(self.handle)
         if result == CUDA_ERROR_NOT_READY:
             leave_quietly(entered)
             return False
@@ -163,6 +164,8 @@ cdef class Event:
             of different devices.
         """
         cdef float milliseconds = 0
+        cdef CUstreamCaptureMode before
+        cdef CUresult result
         cdef int entered
         for name, event in (("the first event", self), ("the second event", end)):
             (<Event>event).live()
@@ -176,8 +179,10 @@ cdef class Event:
         self.synchronize()
         end.synchronize()
         entered = enter(self.ordinal, self.epoch, b"cuEventElapsedTime")
-        leave(self.ordinal, entered,
-              cu.cuEventElapsedTime(&milliseconds, self.handle, end.handle), b"cuEventElapsedTime")
+        before = relax()
+        result = cu.cuEventElapsedTime(&milliseconds, self.handle, end.handle)
+        restore(before)
+        leave(self.ordinal, entered, result, b"cuEventElapsedTime")
         return milliseconds
 
     def __reduce__(self):

@@ -3,6 +3,7 @@
 from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.object cimport PyTypeObject
 
+from cyrt.driver.capture_mode cimport relax, restore
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport cu
 from cyrt.runtime.device cimport Device, enter, leave, leave_quietly, ordinal_of, verify
@@ -27,6 +28,7 @@ cdef Block* pinned_block(int ordinal, size_t size) except NULL:
     cdef StreamState* home = current_state(ordinal)
     cdef size_t held = size
     cdef void* address = reuse_pinned(ordinal, &held) if pool_enabled() else NULL
+    cdef CUstreamCaptureMode before
     cdef CUresult result
     cdef int entered
     cdef bint again = True
@@ -35,7 +37,9 @@ cdef Block* pinned_block(int ordinal, size_t size) except NULL:
         while True:
             entered = enter(ordinal, home.epoch, b"cuMemHostAlloc")
             with nogil:
+                before = relax()
                 result = cu.cuMemHostAlloc(&address, size, CU_MEMHOSTALLOC_PORTABLE)
+                restore(before)
             if result != CUDA_ERROR_OUT_OF_MEMORY or not again:
                 break
             leave_quietly(entered)
@@ -48,6 +52,7 @@ cdef Block* pinned_block(int ordinal, size_t size) except NULL:
 cdef Block* managed_block(int ordinal, size_t size) except NULL:
     cdef StreamState* home = current_state(ordinal)
     cdef CUdeviceptr address = 0
+    cdef CUstreamCaptureMode before
     cdef CUresult result
     cdef int entered
     cdef Shortage shortage
@@ -57,7 +62,9 @@ cdef Block* managed_block(int ordinal, size_t size) except NULL:
         shortage.given_back = pools[ordinal].given_back
         entered = enter(ordinal, home.epoch, b"cuMemAllocManaged")
         with nogil:
+            before = relax()
             result = cu.cuMemAllocManaged(&address, size, CU_MEM_ATTACH_GLOBAL)
+            restore(before)
         if result != CUDA_ERROR_OUT_OF_MEMORY:
             break
         leave_quietly(entered)

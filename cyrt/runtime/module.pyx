@@ -8,6 +8,7 @@ cimport cython
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 
 from cyrt.driver import errors, table
+from cyrt.driver.capture_mode cimport relax, restore
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport MAX_DEVICES, check, cu
 from cyrt.runtime.device cimport (
@@ -135,7 +136,10 @@ cdef void drop_code(Code code) noexcept:
 
 
 cdef CUresult unload(size_t handle) noexcept nogil:
-    return cu.cuModuleUnload(<CUmodule>handle)
+    cdef CUstreamCaptureMode before = relax()
+    cdef CUresult result = cu.cuModuleUnload(<CUmodule>handle)
+    restore(before)
+    return result
 
 
 cdef class LoadedModule:
@@ -164,6 +168,7 @@ cdef class LoadedModule:
         cdef bytes image = code + b"\0"     # the driver expects PTX text to end with a NUL
         cdef const char* start = image
         cdef CUmodule handle = NULL
+        cdef CUstreamCaptureMode before
         cdef CUresult result
         cdef int entered
         cdef Shortage shortage
@@ -184,7 +189,9 @@ cdef class LoadedModule:
             values[1] = values[3] = <void*><size_t>LOG_BYTES    # the driver overwrites them
             entered = enter(ordinal, epoch, b"cuModuleLoadDataEx")
             with nogil:
+                before = relax()
                 result = cu.cuModuleLoadDataEx(&handle, start, 4, options, values)
+                restore(before)
             if result != CUDA_ERROR_OUT_OF_MEMORY:
                 break
             leave_quietly(entered)
@@ -227,12 +234,15 @@ cdef class LoadedModule:
         cdef LoadedFunction function = LoadedFunction.__new__(LoadedFunction)
         cdef bytes encoded = name.encode()
         cdef const char* symbol = encoded
+        cdef CUstreamCaptureMode before
         cdef CUresult result
         cdef int entered
         self.live()
         entered = enter(self.ordinal, self.epoch, b"cuModuleGetFunction")
-        with nogil:
+        with nogil:             # a driver may load the code only now
+            before = relax()
             result = cu.cuModuleGetFunction(&function.handle, self.handle, symbol)
+            restore(before)
         if result == CUDA_ERROR_NOT_FOUND:
             leave_quietly(entered)
             raise KeyError(name)

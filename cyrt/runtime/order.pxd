@@ -59,6 +59,8 @@ cdef int order_consumer(StreamState* consumer, Block* block) except -1
 cdef int launch_for_others(StreamState* stream) except -1
 # Return whether the stream's recording, which is not launched yet, uses the block.
 cdef bint is_recorded(const Block* block, const StreamState* stream) noexcept
+# Return whether any stream's recording does.
+cdef bint is_recorded_anywhere(const Block* block) noexcept
 # Launch the recordings that use the block.
 cdef int flush_block(Block* block) except -1
 # Make one stream of the block's device wait for every use of the block. Return False if a use is

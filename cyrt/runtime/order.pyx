@@ -13,7 +13,9 @@ from cyrt.runtime.device cimport (
 from cyrt.runtime.outside cimport is_outside
 from cyrt.runtime.pacing cimport has_spare_room, wait_for_room
 from cyrt.runtime.poison cimport mark_valid, refuse_poisoned
-from cyrt.runtime.state cimport FOREIGN_MEMORY, OVERWRITE, READ, Access, Block, StreamState
+from cyrt.runtime.state cimport (
+    FOREIGN_MEMORY, OVERWRITE, READ, Access, Block, Hazard, StreamState,
+)
 from cyrt.runtime.stream_state cimport (
     flush, last_undeclared, legacy_state, link, mark_work, order_launched, refuse_captured, states,
 )
@@ -45,6 +47,21 @@ cdef bint is_recorded(const Block* block, const StreamState* stream) noexcept:
         return True
     for i in range(block.num_others):
         if block.others[i].epoch == stream.recording_epoch:
+            return True
+    return False
+
+
+cdef bint holds(const Hazard* hazard) noexcept:
+    return hazard.stream != NULL and hazard.stream.pending \
+        and hazard.epoch == hazard.stream.recording_epoch
+
+
+cdef bint is_recorded_anywhere(const Block* block) noexcept:
+    cdef int i
+    if holds(&block.hazard):
+        return True
+    for i in range(block.num_others):
+        if holds(&block.others[i]):
             return True
     return False
 

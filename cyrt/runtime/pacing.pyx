@@ -1,11 +1,11 @@
 # C-level functions only: see pacing.pxd.
 """Pacing: room in the driver's queues of streams."""
 
+from cyrt.driver.capture_mode cimport event_status
 from cyrt.driver.cuda cimport *
-from cyrt.driver.table cimport cu
 from cyrt.runtime.device cimport enter_quietly, leave_quietly
 from cyrt.runtime.state cimport PACE_EVENTS, StreamState
-from cyrt.runtime.stream_state cimport is_others_thread, record_event
+from cyrt.runtime.stream_state cimport is_captured, is_others_thread, record_event
 from cyrt.runtime.submission cimport release_priority, sleep_briefly
 
 cdef extern from "unistd.h" nogil:
@@ -23,7 +23,7 @@ cdef void pop_reached_events(StreamState* stream) noexcept:
         slot = stream.pace_first
         put = stream.pace_puts[slot]
         # After an error the device runs nothing any more: the next call raises that error.
-        if cu.cuEventQuery(stream.pace_events[slot]) == CUDA_ERROR_NOT_READY:
+        if event_status(stream.pace_events[slot]) == CUDA_ERROR_NOT_READY:
             break
         # A function that a tool has put in the driver's place may have let another thread remove it.
         if stream.pace_puts[stream.pace_first] != put:
@@ -44,7 +44,7 @@ cdef void add_event(StreamState* stream) noexcept:
 
 cdef bint look(StreamState* stream) noexcept:
     cdef int entered
-    if stream.capturing or stream.ended or is_others_thread(stream):
+    if stream.capturing or stream.ended or is_others_thread(stream) or is_captured(stream):
         return True
     entered = enter_quietly(stream.ordinal, stream.epoch)
     if entered < 0:                 # the next use of the context raises the error

@@ -2,6 +2,7 @@
 """The pool of device memory: allocating and releasing."""
 
 from cyrt import settings
+from cyrt.driver.capture_mode cimport relax, restore, stream_status
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport READY, cu, process
 from cyrt.runtime.blocks cimport (
@@ -20,10 +21,10 @@ from cyrt.runtime.reserve cimport (
 )
 from cyrt.runtime.rows cimport drop_unused_rows, next_block, reserve
 from cyrt.runtime.state cimport (
-    DEVICE_MEMORY, FOREIGN_MEMORY, FREE, LARGE, LIVE, NUM_BINS, PINNED_MEMORY, Bin, Block,
-    StreamState,
+    CAPTURED, DEVICE_MEMORY, FOREIGN_MEMORY, FREE, LARGE, LIVE, NUM_BINS, PINNED_MEMORY, Bin,
+    Block, StreamState,
 )
-from cyrt.runtime.stream_state cimport link, states
+from cyrt.runtime.stream_state cimport is_captured, link, states
 
 cdef enum:
     SPARE = 2                   # times the most blocks of a class that were out at once: the limit
@@ -70,7 +71,8 @@ cdef Block* cut(StreamState* stream, size_t size, int bin, Shortage* shortage) e
 
 cdef bint may_give(const StreamState* other, const StreamState* stream) noexcept:
     """Return whether the other stream has nothing recorded and nothing is being put on it."""
-    return other != stream and not other.pending and not other.submitting and not other.capturing
+    return other != stream and not other.pending and not other.submitting \
+        and not other.capturing and not is_captured(other)
 
 
 cdef inline bint is_same(const Block* block, unsigned int generation) noexcept:
@@ -96,7 +98,7 @@ cdef Block* from_other_stream(StreamState* stream, int bin, bint busy) except? N
                     else CUDA_ERROR_NOT_READY
             else:
                 entered = enter(stream.ordinal, stream.epoch, b"cuStreamQuery")
-                result = cu.cuStreamQuery(other.handle)
+                result = stream_status(other.handle)
                 leave_quietly(entered)
             if result == CUDA_SUCCESS and is_same(block, generation):
                 return block
@@ -297,6 +299,10 @@ cdef void release(Block* block) noexcept:
         destroy_block(block)
         return
     if is_outside(block):
+        if block.captures:          # see captures, which releases it again
+            block.generation += 1
+            block.state = CAPTURED
+            return
         remove_outside(block)
     if block.kind == FOREIGN_MEMORY:
         destroy_block(block)
@@ -328,8 +334,14 @@ cdef void free_to_driver(Block* block) noexcept:
 
 
 cdef CUresult free_pinned(size_t address) noexcept nogil:
-    return cu.cuMemFreeHost(<void*>address)
+    cdef CUstreamCaptureMode before = relax()
+    cdef CUresult result = cu.cuMemFreeHost(<void*>address)
+    restore(before)
+    return result
 
 
 cdef CUresult free_device(size_t address) noexcept nogil:
-    return cu.cuMemFree(address)
+    cdef CUstreamCaptureMode before = relax()
+    cdef CUresult result = cu.cuMemFree(address)
+    restore(before)
+    return result

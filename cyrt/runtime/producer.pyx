@@ -17,9 +17,10 @@ from cyrt.runtime.dlpack cimport (
     DLPackExchangeAPI, DLTensor, KDL_COMPLEX, KDL_CUDA, KDL_FLOAT,
 )
 from cyrt.runtime.memory cimport foreign_buffer
+from cyrt.runtime.order cimport is_recorded_anywhere
 from cyrt.runtime.outside cimport add_outside, remove_outside
 from cyrt.runtime.poison cimport copy_error_of_overlap, forget_loss, poisoned
-from cyrt.runtime.state cimport FOREIGN_MEMORY, Block, Hazard, StreamState
+from cyrt.runtime.state cimport FOREIGN_MEMORY, Block, StreamState
 from cyrt.runtime.stream_state cimport wrapped_state
 
 cdef extern from *:
@@ -188,22 +189,9 @@ cdef StreamState* work_stream(const DLPackExchangeAPI* api, int ordinal) except 
     return state
 
 
-cdef bint is_recorded(const Hazard* hazard) noexcept:
-    return hazard.stream != NULL and hazard.stream.pending \
-        and hazard.epoch == hazard.stream.recording_epoch
-
-
 cdef bint is_free(const Known* entry) noexcept:
     """Return whether nothing holds the entry, and no recording uses its memory."""
-    cdef int i
-    if entry.block == NULL:
-        return True
-    if entry.holders or is_recorded(&entry.block.hazard):
-        return False
-    for i in range(entry.block.num_others):
-        if is_recorded(&entry.block.others[i]):
-            return False
-    return True
+    return entry.block == NULL or not (entry.holders or is_recorded_anywhere(entry.block))
 
 
 cdef int give(Known* entry, int ordinal, CUdeviceptr address, size_t size,

@@ -7,6 +7,7 @@ from libc.string cimport memset
 
 from cyrt import settings
 from cyrt.driver import errors
+from cyrt.driver.capture_mode cimport relax, restore
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport cu, ensure_open
 from cyrt.runtime.blocks cimport (
@@ -50,6 +51,7 @@ cdef bint try_driver(int ordinal, size_t size, CUdeviceptr* address, Shortage* s
     cdef Pool* pool = &pools[ordinal]
     cdef unsigned long outer
     cdef size_t available = 0
+    cdef CUstreamCaptureMode before
     cdef CUresult result
     cdef int entered
     limit = settings.get("CYRT_MEMORY_LIMIT")
@@ -65,7 +67,9 @@ cdef bint try_driver(int ordinal, size_t size, CUdeviceptr* address, Shortage* s
         pool.most_split = (pool.total if limit is None else min(pool.total, <size_t>limit)) // SPLIT
     outer, pool.allocator = pool.allocator, PyThread_get_thread_ident()
     with nogil:
+        before = relax()
         result = cu.cuMemAlloc(address, size)
+        restore(before)
         if result == CUDA_SUCCESS and cu.cyrtEmuGuard != NULL:
             cu.cyrtEmuGuard(address[0])
     pool.allocator = outer
@@ -263,12 +267,15 @@ cdef Slab* detach_free_slabs(Pool* pool) noexcept:
 
 cdef size_t free_now(int ordinal, unsigned int epoch, CUdeviceptr address, size_t size) noexcept:
     """Free a driver allocation (0: none), and count `size` bytes as given back. Return them."""
+    cdef CUstreamCaptureMode before
     cdef int entered = enter_quietly(ordinal, epoch)
     if entered < 0:
         return 0
     if address:
         with nogil:
+            before = relax()
             cu.cuMemFree(address)
+            restore(before)
     leave_quietly(entered)
     if epoch != contexts[ordinal].epoch:        # the device was reset meanwhile
         return 0

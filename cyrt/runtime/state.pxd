@@ -15,6 +15,7 @@ cdef enum BlockState:
     FREE            # the block is in a bin of its home stream
     RESTING         # freed, but used by a recording that is not committed
     UNSETTLED       # freed, but home cannot wait yet for another stream; see runtime/freed
+    CAPTURED        # freed, but the graph of another library's capture uses it
 
 cdef enum BlockKind:
     DEVICE_MEMORY
@@ -76,6 +77,7 @@ cdef struct Block:
     Block* next_unsettled       # the next of the device's UNSETTLED blocks
     Block* previous_outside     # see runtime/outside
     Block* next_outside
+    int captures            # number of captures of other libraries whose graphs use it
 
 # The blocks of a result that outlives its batch, see runtime/rows.
 cdef struct Site:
@@ -146,7 +148,7 @@ cdef struct StreamState:
     int earlier             # number of nodes of the batches that the recorded one continues
     int position            # plus `nodes`: the next operation's position in the round
     Site* site              # the first site that is not before it; NULL: no round is known
-    Sites* sites            # those of all rounds that are known
+    Sites* sites            # the sites of all rounds that are known
     size_t row_bytes        # bytes of the blocks of its rows
     unsigned long long last_batch   # number of the last batch of all streams that began on it
     Block* resting          # the list of RESTING blocks, in the order in which they were freed

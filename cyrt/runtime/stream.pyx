@@ -5,6 +5,7 @@ import threading
 from cpython.exc cimport PyErr_SetInterrupt
 from cython cimport no_gc_clear
 
+from cyrt.driver.capture_mode cimport relax, restore, stream_status
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport MAX_DEVICES, READY, cu, ensure_open, faulted, process
 from cyrt.runtime.device cimport (
@@ -15,7 +16,7 @@ from cyrt.runtime.order cimport order_after
 from cyrt.runtime.seam cimport graph
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream_state cimport (
-    flush, forget_undeclared, mark, new_state, refuse_captured, states, wrapped_state,
+    flush, forget_undeclared, is_captured, mark, new_state, refuse_captured, states, wrapped_state,
 )
 from cyrt.runtime.waiting cimport query_stream, wait, wait_state
 
@@ -110,6 +111,7 @@ cdef StreamState* acquire_state(int ordinal, int priority) except NULL:
     """Return a state for the caller's Stream: an idle one of that priority, or a new one."""
     cdef unsigned int epoch = context_of(ordinal).epoch
     cdef CUstream handle = NULL
+    cdef CUstreamCaptureMode before
     cdef CUresult result
     cdef StreamState* state
     cdef StreamState* oldest
@@ -120,11 +122,11 @@ cdef StreamState* acquire_state(int ordinal, int priority) except NULL:
         entered = enter(ordinal, epoch, b"cuStreamQuery")
         while state != NULL and busy < MOST_BUSY:
             if (state.owned and state.users == 0 and state.priority == priority
-                    and not state.pending and not state.submitting):
+                    and not state.pending and not state.submitting and not is_captured(state)):
                 # This reserves the state: a function that a tool has put in the driver's place may
                 # let another thread look for one.
                 state.users += 1
-                if cu.cuStreamQuery(state.handle) == CUDA_SUCCESS:
+                if stream_status(state.handle) == CUDA_SUCCESS:
                     leave_quietly(entered)
                     forget_undeclared(state)
                     if state.encoder != NULL:
@@ -138,7 +140,9 @@ cdef StreamState* acquire_state(int ordinal, int priority) except NULL:
             wait(ordinal, epoch, query_stream, oldest.handle, b"cuStreamSynchronize")
     entered = enter(ordinal, epoch, b"cuStreamCreateWithPriority")
     with nogil:                 # the call may allocate, and wait for work in flight
+        before = relax()
         result = cu.cuStreamCreateWithPriority(&handle, CU_STREAM_NON_BLOCKING, priority)
+        restore(before)
     leave(ordinal, entered, result, b"cuStreamCreateWithPriority")
     verify(ordinal, epoch, b"cuStreamCreateWithPriority")   # raises if the device was reset
     state = new_state(ordinal, handle, priority, True)
@@ -376,7 +380,7 @@ cdef class Stream:
         refuse_captured(state)
         flush(state, b"the program asks whether the stream is done")
         entered = enter(state.ordinal, state.epoch, b"cuStreamQuery")
-        result = cu.cuStreamQuery(state.handle)
+        result = stream_status(state.handle)
         if result == CUDA_ERROR_NOT_READY:
             leave_quietly(entered)
             return False
@@ -421,6 +425,8 @@ cdef class Stream:
         verify(ordinal, self.state.epoch, b"Stream.__enter__")
         if not self.state.explained:
             refuse_while_explained(self)
+        if is_captured(self.state):
+            refuse_captured(self.state)
         mine.blocks.append((self, ordinal, mine.current[ordinal]))
         mine.set(ordinal, self)
         note_blocks(mine)

@@ -39,7 +39,9 @@ cdef StreamState* legacy_state(int ordinal) except NULL
 cdef unsigned long thread_number() noexcept
 # Return whether it is the per-thread default stream of another thread.
 cdef bint is_others_thread(const StreamState* stream) noexcept
-# Raise an error if the stream is being captured.
+# Return whether another library captures the stream: see captures.
+cdef bint is_captured(const StreamState* stream) noexcept
+# Raise an error if the stream is being captured, by cyrt or by another library.
 cdef int refuse_captured(StreamState* state) except -1
 # Make later work on `later` wait for what was launched on `earlier`. The function keeps the GIL,
 # and runs Python code only to raise.

@@ -26,7 +26,8 @@ cdef extern from *:
 # The states of other libraries' streams by (ordinal, epoch, cuStreamGetId): ids are never reused.
 _foreign = {}
 cdef StreamState* legacy[MAX_DEVICES]
-cdef size_t PER_THREAD = 2      # the handle of each thread's default stream (cuda.h)
+cdef size_t LEGACY = 1          # a handle of the legacy stream, as 0 is (cuda.h)
+cdef size_t PER_THREAD = 2      # the handle of each thread's default stream
 
 
 cdef StreamState* new_state(int ordinal, CUstream handle, int priority, bint owned) except NULL:
@@ -134,10 +135,25 @@ cdef int flush_all(int ordinal, const char* reason) except -1:
     return 0
 
 
+cdef bint is_captured(const StreamState* stream) noexcept:
+    cdef CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE
+    # The default streams of threads other than this one cannot be asked, the legacy stream is never
+    # captured, and other libraries do not know a stream whose handle they do not have.
+    if not stream.has_exported_handle or stream.capturing or stream.ended \
+            or <size_t>stream.handle <= LEGACY or is_others_thread(stream):
+        return False
+    cu.cuStreamIsCapturing(stream.handle, &status)
+    return status != CU_STREAM_CAPTURE_STATUS_NONE
+
+
 cdef int refuse_captured(StreamState* state) except -1:
     if state.capturing:
         raise RuntimeError("a capture is open on the stream: what is put on it becomes a graph, "
                            "and is neither launched nor waited for before the capture's block ends")
+    if is_captured(state):
+        raise RuntimeError("another library captures the stream: only kernels on that library's "
+                           "arrays can be put on it, and nothing waits for it before the capture "
+                           "ends; call what needs to wait before the capture begins")
     return 0
 
 
@@ -145,6 +161,10 @@ cdef CUevent end_of(StreamState* stream, CUresult* result) noexcept:
     """Return an event after what was launched on the stream, or NULL if nothing was."""
     cdef int entered
     if is_others_thread(stream):
+        return stream.last_work
+    if is_captured(stream):
+        if stream.owned:
+            result[0] = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
         return stream.last_work
     # The marker of a captured stream was recorded when the capture began; no work followed it.
     if not stream.ended and not stream.capturing:
@@ -168,6 +188,8 @@ cdef CUresult link(StreamState* later, StreamState* earlier) noexcept:
         return result
     if is_others_thread(later):
         return CUDA_ERROR_NOT_PERMITTED
+    if is_captured(later):
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
     later.idle = False
     later.links += 1
     later.put += 1
@@ -184,6 +206,8 @@ cdef int order_launched(StreamState* later, StreamState* earlier) except -1:
     if later == earlier or earlier.epoch != contexts[earlier.ordinal].epoch:
         return 0
     refuse_captured(later)
+    if is_captured(earlier):
+        refuse_captured(earlier)
     verify(earlier.ordinal, earlier.epoch, b"cuEventRecord")
     verify(later.ordinal, later.epoch, b"cuStreamWaitEvent")
     result = link(later, earlier)

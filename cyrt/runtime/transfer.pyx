@@ -4,6 +4,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 from posix.unistd cimport usleep
 
+from cyrt.driver.capture_mode cimport relax, restore
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport MAX_DEVICES, READY, check, cu, faulted, process
 from cyrt.runtime.device cimport (
@@ -69,6 +70,7 @@ cdef Staging* new_staging(StreamState* stream, bint again=True) except NULL:
     cdef int entered = enter(stream.ordinal, stream.epoch, b"cuMemHostAlloc")
     cdef Staging* staging = <Staging*>calloc(1, sizeof(Staging))
     cdef CUresult result = CUDA_SUCCESS if staging != NULL else CUDA_ERROR_OUT_OF_MEMORY
+    cdef CUstreamCaptureMode before
     cdef int i
     if staging != NULL:
         staging.epoch = stream.epoch
@@ -76,8 +78,10 @@ cdef Staging* new_staging(StreamState* stream, bint again=True) except NULL:
         for i in range(CHUNKS):
             if result == CUDA_SUCCESS:
                 with nogil:         # the call may wait for work in flight
+                    before = relax()
                     result = cu.cuMemHostAlloc(<void**>&staging.chunk[i], CHUNK,
                                                CU_MEMHOSTALLOC_PORTABLE)
+                    restore(before)
             if result == CUDA_SUCCESS:
                 result = cu.cuEventCreate(&staging.passed[i], CU_EVENT_DISABLE_TIMING)
         if result != CUDA_SUCCESS:
@@ -94,13 +98,16 @@ cdef Staging* new_staging(StreamState* stream, bint again=True) except NULL:
 
 
 cdef void end_staging(Staging* staging) noexcept:
+    cdef CUstreamCaptureMode before
     cdef int i
     for i in range(CHUNKS):
         if staging.passed[i] != NULL:
             cu.cuEventDestroy(staging.passed[i])
         if staging.chunk[i] != NULL:
             with nogil:
+                before = relax()
                 cu.cuMemFreeHost(staging.chunk[i])
+                restore(before)
     free(staging)
 
 

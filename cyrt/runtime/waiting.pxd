@@ -31,6 +31,8 @@ cdef inline void note_end(StreamState* state, unsigned long long count) noexcept
     if count == submission_count(state) and not (state.pending or state.submitting):
         forget_undeclared(state)
         state.idle = not state.has_exported_handle
+# Wait for all work that cyrt put on the stream.
+cdef int wait_for_own_work(StreamState* state) except -1
 # Wait for all work that cyrt put on any stream of a device.
 cdef int wait_all(int ordinal) except -1
 # Return whether no work is recorded for the stream and all work on it has ended. The function keeps

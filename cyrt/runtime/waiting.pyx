@@ -3,6 +3,7 @@
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdlib cimport calloc
 
+from cyrt.driver.capture_mode cimport event_status, relax, restore, stream_status
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport MAX_DEVICES, READY, cu, faulted, process
 from cyrt.runtime.device cimport (
@@ -12,7 +13,7 @@ from cyrt.runtime.pacing cimport has_spare_room, wait_for_room
 from cyrt.runtime.seam cimport graph
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream_state cimport (
-    flush, is_others_thread, record_event, refuse_captured, states, work_mark,
+    flush, is_captured, is_others_thread, record_event, refuse_captured, states, work_mark,
 )
 from cyrt.runtime.submission cimport release_priority
 
@@ -88,14 +89,17 @@ cdef int wait(int ordinal, unsigned int epoch, Query query, void* handle,
 
 
 cdef CUresult query_stream(void* handle) noexcept nogil:
-    cdef CUresult result = cu.cuStreamQuery(<CUstream>handle)
+    cdef CUresult result = stream_status(<CUstream>handle)
+    cdef CUstreamCaptureMode before
     if printing and result == CUDA_SUCCESS:
+        before = relax()
         result = cu.cuStreamSynchronize(<CUstream>handle)
+        restore(before)
     return result
 
 
 cdef CUresult query_event(void* handle) noexcept nogil:
-    return cu.cuEventQuery(<CUevent>handle)
+    return event_status(<CUevent>handle)
 
 
 cdef int wait_event(StreamState* state, CUevent event) except -1:
@@ -171,11 +175,13 @@ cdef bint is_done(StreamState* stream) noexcept:
         return False
     if not stream.owned:
         event = work_mark(stream)
-        return event == NULL or cu.cuEventQuery(event) == CUDA_SUCCESS
+        return event == NULL or event_status(event) == CUDA_SUCCESS
+    if is_captured(stream):
+        return False
     entered = enter_quietly(stream.ordinal, stream.epoch)
     if entered < 0:
         return False
-    result = cu.cuStreamQuery(stream.handle)
+    result = stream_status(stream.handle)
     leave_quietly(entered)
     return result == CUDA_SUCCESS
 
@@ -201,7 +207,6 @@ def synchronize():
 
 
 cdef int wait_for_own_work(StreamState* state) except -1:
-    """Wait for all work that cyrt put on the stream."""
     if state.capturing:         # captured work does not run; the marker is after the earlier work
         return wait_event(state, state.marker)
     if state.owned:
@@ -275,7 +280,7 @@ cdef bint wait_until(StreamState* state, double end) except -1:
     cdef CUresult result = CUDA_ERROR_NOT_READY
     cdef CUevent event = NULL       # after that work: another thread may go on launching
     cdef int entered
-    if not state.owned or state.capturing:
+    if not state.owned or state.capturing or is_captured(state):
         return True
     entered = enter_quietly(state.ordinal, state.epoch)
     if entered < 0:

@@ -105,6 +105,7 @@ std::shared_ptr<Event> happening_event(CUevent handle) {
 CUresult elapsed(float* milliseconds, CUevent start, CUevent end) {
     return entry([&]() -> CUresult {
         require(milliseconds);
+        require_safe_call();
         std::shared_ptr<Event> first = event_from(start), last = event_from(end);
         require(!first->captured() && !last->captured(), CUDA_ERROR_CAPTURED_EVENT);
         require(!((first->flags | last->flags) & CU_EVENT_DISABLE_TIMING),

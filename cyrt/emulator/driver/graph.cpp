@@ -104,6 +104,7 @@ void Graph::remove(Node& node) {
 std::shared_ptr<Graph> Graph::clone(bool visible) const {
     static const WorkPtr& nothing = *new WorkPtr(make_work(EmptyWork{}));
     auto copy = std::make_shared<Graph>(visible);
+    for (const auto& kept : user_objects) copy->user_objects[kept.first] = 1;
     std::unordered_map<const Node*, Node*> counterpart;
     counterpart.reserve(nodes_.size());
     copy->nodes_.reserve(nodes_.size());

@@ -9,6 +9,7 @@
 #include "driver/graph_edge.hpp"
 #include "driver/graph_work.hpp"
 #include "driver/handles.hpp"
+#include "driver/user_object.hpp"
 
 namespace cyrt::emu {
 
@@ -48,6 +49,7 @@ class Graph : public std::enable_shared_from_this<Graph> {
     const uint64_t id;
     Node* parent = nullptr;       // the child node that owns it
     bool being_captured = false;  // may be neither destroyed nor instantiated
+    UserObjects user_objects;
 
     const std::vector<std::shared_ptr<Node>>& nodes() const { return nodes_; }
 

@@ -27,6 +27,7 @@ enum class HandleKind : uint8_t {
     graph,
     graph_node,
     graph_exec,
+    user_object,
 };
 
 // T has a public member `uintptr_t handle`.

@@ -1,5 +1,6 @@
 #include "driver/library.hpp"
 
+#include "driver/capture.hpp"
 #include "driver/context.hpp"
 #include "driver/device.hpp"
 #include "driver/image.hpp"
@@ -109,6 +110,7 @@ CYRT_API CUresult cuLibraryLoadData(CUlibrary* out, const void* code, CUjit_opti
                                     void**, unsigned count) {
     return entry([&] {
         require(out && code);
+        require_safe_call();
         JitLogs logs(jit_count, jit_options, jit_values);
         check_library_options(count, options);
         return load(out, code, logs);
@@ -120,6 +122,7 @@ CYRT_API CUresult cuLibraryLoadFromFile(CUlibrary* out, const char* path, CUjit_
                                         CUlibraryOption* options, void**, unsigned count) {
     return entry([&] {
         require(out && path);
+        require_safe_call();
         JitLogs logs(jit_count, jit_options, jit_values);
         check_library_options(count, options);
         return load(out, read_image(path).data(), logs);
@@ -129,6 +132,7 @@ CYRT_API CUresult cuLibraryLoadFromFile(CUlibrary* out, const char* path, CUjit_
 CYRT_API CUresult cuLibraryUnload(CUlibrary handle) {
     return entry([&] {
         std::shared_ptr<Library> library = library_from(handle);
+        require_safe_call();
         libraries().remove(handle);
         kernels().remove_if([&](const Kernel& kernel) { return &kernel.library == library.get(); });
         library->unload();

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "driver/capture.hpp"
 #include "driver/context.hpp"
 #include "driver/device.hpp"
 #include "driver/image.hpp"
@@ -188,6 +189,7 @@ CUresult load(CUmodule* out, const void* image, unsigned count, CUjit_option* op
               void** values) {
     return context_entry([&](Context& context) {
         require(out && image);
+        require_safe_call();
         JitLogs logs(count, options, values);
         *out = as_handle<CUmodule>(Module::load(context, image, logs)->handle);
     });
@@ -211,6 +213,7 @@ CYRT_API CUresult cuModuleLoadFatBinary(CUmodule* out, const void* image) {
 CYRT_API CUresult cuModuleLoad(CUmodule* out, const char* path) {
     return context_entry([&](Context& context) {
         require(out && path);
+        require_safe_call();
         std::string image = read_image(path);
         JitLogs logs;
         *out = as_handle<CUmodule>(Module::load(context, image.data(), logs)->handle);
@@ -220,6 +223,7 @@ CYRT_API CUresult cuModuleLoad(CUmodule* out, const char* path) {
 CYRT_API CUresult cuModuleUnload(CUmodule handle) {
     return context_entry([&](Context&) {
         std::shared_ptr<Module> module = module_from(handle);
+        require_safe_call();
         module->context().synchronize();
         modules().remove(handle);
         forget_functions(*module);

@@ -1,6 +1,7 @@
 // The entry points of streams.
 #include <algorithm>
 
+#include "driver/capture.hpp"
 #include "driver/context.hpp"
 #include "driver/device.hpp"
 #include "driver/memory.hpp"
@@ -53,6 +54,7 @@ CYRT_API CUresult cuStreamDestroy_v2(CUstream handle) {
 
 CYRT_API CUresult cuStreamSynchronize(CUstream handle) {
     return uncaptured_stream_entry(handle, [&](Stream& stream) {
+        require_safe_call();
         if (is_legacy(stream))
             stream.context().synchronize_blocking_streams();
         else
@@ -63,6 +65,7 @@ CYRT_API CUresult cuStreamSynchronize(CUstream handle) {
 
 CYRT_API CUresult cuStreamQuery(CUstream handle) {
     return uncaptured_stream_entry(handle, [&](Stream& stream) -> CUresult {
+        require_safe_call();
         Context& context = stream.context();
         bool idle = is_legacy(stream) ? context.blocking_streams_idle() : stream.idle();
         return idle ? context.state() : CUDA_ERROR_NOT_READY;
