@@ -442,7 +442,8 @@ cdef class Array(Operators):
 
     @property
     def buffer(self):
-        """The bytes of the elements, a Buffer that is a view of the array's memory.
+        """The bytes of the elements, a Buffer that is a view of the array's memory. That of a
+        read-only view cannot be written, either.
 
         Raises
         ------
@@ -561,7 +562,8 @@ cdef class Array(Operators):
         Raises
         ------
         BufferError
-            The device is not supported, or ``copy=False`` and a copy is needed.
+            The device is not supported, ``copy=False`` and a copy is needed, or the array is a
+            read-only view and ``max_version`` is below 1: only later versions have a flag for it.
         """
         cdef Array x = self
         here = self.__dlpack_device__()

@@ -73,6 +73,30 @@ def test_the_buffer_of_an_array():
         _ = x[::2].buffer
 
 
+def test_the_buffer_of_a_read_only_view_is_not_written():
+    x = cyrt.arange(4)
+    kernels = cyrt.Module(
+        'extern "C" __global__ void set(char* x) { x[0] = 9; }'
+        ' extern "C" __global__ void get(const char* x, char* y) { y[0] = x[0]; }'
+    )
+    row = cyrt.broadcast_to(x, (3, 4))[1]
+    for buffer in (row.buffer, row.buffer[:8]):
+        writes = (
+            lambda buffer=buffer: buffer.fill(0),
+            lambda buffer=buffer: buffer.copy_from(bytes(buffer.nbytes)),
+            lambda buffer=buffer: kernels["set"][1, 1](buffer),
+        )
+        for write in writes:
+            with pytest.raises(ValueError, match="read-only"):
+                write()
+        with pytest.raises(ValueError, match="read-only"):
+            cyrt.asarray(buffer, dtype="int64").fill(1)
+        out = cyrt.ones(1, "int8")
+        kernels["get"][1, 1](buffer, out)
+        assert out.tolist() == [0]
+    assert x.tolist() == [0, 1, 2, 3]
+
+
 @pytest.mark.parametrize("name", ["float32", "bfloat16", "bool", "complex64"])
 def test_elements_to_and_from_the_host(name):
     dtype = cyrt.dtype(name)

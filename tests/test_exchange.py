@@ -230,6 +230,26 @@ def test_read_only_memory_is_copied(protocol):
     assert x.tolist() == [0, 1, 2, 3]
 
 
+def test_read_only_views_are_exported_as_such():
+    x = cyrt.arange(4)
+    view = cyrt.broadcast_to(x, (3, 4))
+    for each in (view, view[0], view[:, :2]):
+        assert each.__cuda_array_interface__["data"][1]
+        capsule = each.__dlpack__(max_version=(1, 0))
+        pointer = ctypes.pythonapi.PyCapsule_GetPointer
+        pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+        address = pointer(capsule, b"dltensor_versioned") + 24
+        assert ctypes.c_uint64.from_address(address).value == 1
+        for version in (None, (0, 8)):
+            with pytest.raises(BufferError, match=r"read-only view.*copy\(\)"):
+                each.__dlpack__(max_version=version)
+        assert each.__dlpack__(copy=True)
+        y = cyrt.asarray(ByDlpack(each))
+        y += 1
+    assert x.tolist() == [0, 1, 2, 3]
+    assert not x.__cuda_array_interface__["data"][1]
+
+
 def test_arrays_go_where_buffers_go():
     kernel = cyrt.Kernel(
         """

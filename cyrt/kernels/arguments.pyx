@@ -67,7 +67,10 @@ cdef str conversion(unsigned int traits, list types):
 cdef int check_array(const Param* param, Memory memory, tuple description) except -1:
     cdef unsigned int wrong = memory.traits & param.refused
     cdef str received
-    if memory.traits == 0 or not (
+    if memory.traits == READ_ONLY and wrong:
+        raise ValueError("expected memory that can be written, because the parameter is not const, "
+                         "got the bytes of a read-only view; copy the view with .copy()")
+    if memory.traits & ~READ_ONLY == 0 or not (
             wrong or memory.size and (
                 memory.address % param.align
                 or not memory.traits & SCATTERED and memory.size % param.unit)):

@@ -8,13 +8,14 @@ from libc.stdlib cimport calloc, free
 
 from cyrt.driver.cuda cimport CUstream
 from cyrt.runtime.dlpack cimport (
-    DLManagedTensor, DLManagedTensorVersioned, DLPACK_FLAG_COPIED, DLTensor, KDL_BFLOAT, KDL_BOOL,
-    KDL_COMPLEX, KDL_CUDA, KDL_FLOAT, KDL_INT, KDL_UINT,
+    DLManagedTensor, DLManagedTensorVersioned, DLPACK_FLAG_COPIED, DLPACK_FLAG_READ_ONLY, DLTensor,
+    KDL_BFLOAT, KDL_BOOL, KDL_COMPLEX, KDL_CUDA, KDL_FLOAT, KDL_INT, KDL_UINT,
 )
-from cyrt.runtime.memory cimport Memory, export_address, live_block
-from cyrt.runtime.state cimport Block
+from cyrt.runtime.captures cimport settle
+from cyrt.runtime.memory cimport READ_ONLY, Memory, export_address, live_block
+from cyrt.runtime.state cimport Block, StreamState
 from cyrt.runtime.order cimport order_consumer as order_uses
-from cyrt.runtime.stream_state cimport wrapped_state
+from cyrt.runtime.stream_state cimport is_captured, wrapped_state
 
 cdef extern from "Python.h":
     bint Py_IsInitialized() nogil
@@ -55,6 +56,7 @@ cdef int order_consumer(Block* block, stream) except -1:
     """Make the consumer's stream wait for the block. The legacy stream does so already, since the
     address was exported."""
     cdef CUstream handle
+    cdef StreamState* state
     if stream is None:
         return 0
     if isinstance(stream, bool) or not isinstance(stream, int):
@@ -65,7 +67,11 @@ cdef int order_consumer(Block* block, stream) except -1:
         raise ValueError(f"__dlpack__: stream: expected -1, 1, 2 or a stream's handle, got "
                          f"{stream}")
     handle = <CUstream><size_t>stream
-    return order_uses(wrapped_state(block.ordinal, handle), block)
+    state = wrapped_state(block.ordinal, handle)
+    if is_captured(state):
+        settle(block)
+        return 0
+    return order_uses(state, block)
 
 
 cdef void describe(DLTensor* tensor, void* trailer, Memory owner, int ndim, const long long* dims,
@@ -97,6 +103,10 @@ cdef object capsule_of(Memory owner, int ndim, const long long* dims, const long
         raise TypeError("__dlpack__: max_version: expected a tuple of two ints or None, got "
                         f"{max_version!r}")
     versions = max_version is not None and tuple(max_version) >= (1,)
+    if owner.traits & READ_ONLY and not versions:
+        raise BufferError("__dlpack__: the array is a read-only view, which DLPack below version 1 "
+                          "cannot say: hand a copy out, copy=True or x.copy(), or ask for "
+                          "max_version=(1, 0)")
     export_address(owner)
     order_consumer(block, stream)
     if not versions:
@@ -116,7 +126,8 @@ cdef object capsule_of(Memory owner, int ndim, const long long* dims, const long
             raise MemoryError()
         versioned.major = 1
         versioned.minor = 1
-        versioned.flags = DLPACK_FLAG_COPIED if copied else 0
+        versioned.flags = (DLPACK_FLAG_COPIED if copied else 0) \
+            | (DLPACK_FLAG_READ_ONLY if owner.traits & READ_ONLY else 0)
         describe(&versioned.dl_tensor, versioned + 1, owner, ndim, dims, steps, code, itemsize,
                  block.ordinal)
         versioned.deleter = delete_versioned
@@ -129,5 +140,6 @@ cdef object capsule_of(Memory owner, int ndim, const long long* dims, const long
 
 cdef dict interface_of(Memory owner, tuple shape, strides, str typestr):
     # The legacy stream always waits for cyrt's work on exported memory.
-    return {"shape": shape, "typestr": typestr, "data": (export_address(owner), False),
+    read_only = owner.traits & READ_ONLY != 0
+    return {"shape": shape, "typestr": typestr, "data": (export_address(owner), read_only),
             "strides": strides, "version": 3, "stream": 1}

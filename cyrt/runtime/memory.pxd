@@ -29,7 +29,8 @@ cdef class Memory:
     cdef Block* block           # NULL after the memory is freed, and in a view
     cdef CUdeviceptr address
     cdef size_t size
-    cdef unsigned int traits    # an array's Trait and the bit of its element type; 0 for bytes
+    # An array's Traits and the bit of its element type. Bytes have no trait but READ_ONLY.
+    cdef unsigned int traits
     cdef bint initialised       # a Buffer has received its memory
     cdef bint tracked           # by the garbage collector
     cdef Memory base            # a view's: the Memory that owns the block

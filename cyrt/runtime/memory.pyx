@@ -371,6 +371,7 @@ cdef Buffer view_bytes(Memory memory, size_t start, size_t nbytes):
     view.owner = memory.owner
     view.address = memory.address + start
     view.size = nbytes
+    view.traits = memory.traits & READ_ONLY
     track(view)
     return view
 
