@@ -11,7 +11,7 @@ from numpy.exceptions import AxisError
 from cyrt.ndarray import Array
 from cyrt.ops import reduce
 from cyrt.ops.arguments import axes_of, axis_of, check_array, check_real, int_of
-from cyrt.ops.copy import check_device
+from cyrt.ops.copy import check_device, write_out
 from cyrt.ops.copy import copy as duplicate
 from cyrt.ops.creation import asarray
 from cyrt.ops.gather import take_along_axis
@@ -120,10 +120,12 @@ def rollaxis(a: Array, axis: int, start: int = 0) -> Array:
     return moveaxis(a, along, before - (along < before))
 
 
-def ptp(a: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
+def ptp(a: Array, axis: Any = None, *, keepdims: bool = False, out: Array | None = None) -> Array:
     """The difference of the largest and smallest elements over axes; see :func:`cyrt.max`."""
     check_real(a, "ptp: a")
-    return reduce.max(a, axis=axis, keepdims=keepdims) - reduce.min(a, axis=axis, keepdims=keepdims)
+    greatest = reduce.max(a, axis=axis, keepdims=keepdims)
+    result: Array = write_out("ptp", greatest - reduce.min(a, axis=axis, keepdims=keepdims), out)
+    return result
 
 
 def partition(a: Array, kth: Any, axis: int | None = -1) -> Array:

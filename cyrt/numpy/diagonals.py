@@ -48,7 +48,14 @@ def diagflat(v: Array, k: int = 0) -> Array:
     return diag(ravel(v), k)
 
 
-def trace(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Array:
+def trace(
+    a: Array,
+    offset: int = 0,
+    axis1: int = 0,
+    axis2: int = 1,
+    dtype: Any = None,
+    out: Array | None = None,
+) -> Array:
     """The sums along diagonals.
 
     Parameters
@@ -57,11 +64,11 @@ def trace(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any 
         A matrix, or a stack of matrices.
     offset, axis1, axis2 : int
         See :func:`cyrt.diagonal`.
-    dtype : DType, optional
+    dtype, out : optional
         See :func:`cyrt.sum`.
     """
     check_array(a, "trace: a")
-    return reduce.sum(diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)
+    return reduce.sum(diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype, out=out)
 
 
 def fill_diagonal(a: Array, val: Any, wrap: bool = False) -> None:

@@ -14,7 +14,7 @@ from cyrt.ops import functions as elementary
 from cyrt.ops import reduce
 from cyrt.ops.arguments import axes_of, check_array, check_flags
 from cyrt.ops.broadcasting import broadcast_to
-from cyrt.ops.copy import astype, check_device, check_devices
+from cyrt.ops.copy import astype, check_device, check_devices, write_out
 from cyrt.ops.creation import full
 from cyrt.ops.gather import take, take_along_axis
 from cyrt.ops.manipulation import concat
@@ -116,7 +116,9 @@ def _finish_median(result: Array, ordered: Array, axes: tuple[int, ...], keepdim
     return expand_dims(result, axes) if keepdims else result
 
 
-def median(a: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
+def median(
+    a: Array, axis: Any = None, *, keepdims: bool = False, out: Array | None = None
+) -> Array:
     """The median over axes: the middle element, or the mean of the two middle ones.
 
     Parameters
@@ -127,6 +129,9 @@ def median(a: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
         By default all axes.
     keepdims : bool
         Whether the axes are kept with size 1.
+    out : Array, optional
+        An array that receives the result, and is returned. Its shape is the result's, its type is
+        of the same kind.
 
     Returns
     -------
@@ -143,13 +148,20 @@ def median(a: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
     ordered, axes = _sort_axes(a, axis, "median")
     n = ordered.shape[-1]
     if n == 0:
-        return reduce.mean(to_inexact(a), axis=axes, keepdims=keepdims)
+        return reduce.mean(to_inexact(a), axis=axes, keepdims=keepdims, out=out)
     middle = reduce.mean(ordered[..., (n - 1) // 2 : n // 2 + 1], axis=-1)
-    return _finish_median(middle, ordered, axes, keepdims)
+    found: Array = write_out("median", _finish_median(middle, ordered, axes, keepdims), out)
+    return found
 
 
 def quantile(
-    a: Array, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
+    a: Array,
+    q: Any,
+    axis: Any = None,
+    *,
+    method: str = "linear",
+    keepdims: bool = False,
+    out: Array | None = None,
 ) -> Array:
     """The quantiles over axes, by default interpolated linearly between elements.
 
@@ -165,6 +177,9 @@ def quantile(
         One of NumPy's methods, see :func:`numpy.quantile`.
     keepdims : bool
         Whether the axes are kept with size 1.
+    out : Array, optional
+        An array that receives the result, and is returned. Its shape is the result's, its type is
+        of the same kind.
 
     Returns
     -------
@@ -176,14 +191,24 @@ def quantile(
     ValueError
         The method is unknown, a probability is out of range, or there are no elements.
     """
-    return _quantile(a, q, 1, axis, method, keepdims, "quantile", False)
+    found = _quantile(a, q, 1, axis, method, keepdims, "quantile", False)
+    result: Array = write_out("quantile", found, out)
+    return result
 
 
 def percentile(
-    a: Array, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
+    a: Array,
+    q: Any,
+    axis: Any = None,
+    *,
+    method: str = "linear",
+    keepdims: bool = False,
+    out: Array | None = None,
 ) -> Array:
     """The quantiles of probabilities in percent, from 0 to 100; see :func:`cyrt.quantile`."""
-    return _quantile(a, q, 100, axis, method, keepdims, "percentile", False)
+    found = _quantile(a, q, 100, axis, method, keepdims, "percentile", False)
+    result: Array = write_out("percentile", found, out)
+    return result
 
 
 def nanmedian(a: Array, axis: Any = None, *, keepdims: bool = False) -> Array:

@@ -23,6 +23,6 @@ cdef bint overwrites(Array target, Array source, const long long* steps) noexcep
 cdef Array check_out(str name, object out, int code, int ndim, const long long* dims,
                      int ordinal=*)
 # Return the result, or `out`, which may be another library's array, with the result in it.
-cdef object write_out(str name, Array result, object out)
+cpdef object write_out(str name, Array result, object out)
 # Raise a ValueError if the target is a read-only view.
 cdef int check_writable(Array target) except -1

@@ -111,7 +111,17 @@ cdef Array check_out(str name, object out, int code, int ndim, const long long* 
     return target
 
 
-cdef object write_out(str name, Array result, object out):
+cpdef object write_out(str name, Array result, object out):
+    """Return the result, or `out` with the result in it.
+
+    Parameters
+    ----------
+    name : str
+        The function's name, for errors.
+    result : Array
+    out : Array, optional
+        An array of the result's shape and of a type of the same kind.
+    """
     cdef Array target
     if out is None:
         return result

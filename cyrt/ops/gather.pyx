@@ -26,7 +26,9 @@ from cyrt.ndarray cimport (
 )
 from cyrt.ops.arguments import axis_of, check_array
 from cyrt.ops.compact cimport select_where
-from cyrt.ops.copy cimport assign_array, cast, check_device, check_writable, from_host
+from cyrt.ops.copy cimport (
+    assign_array, cast, check_device, check_writable, from_host, write_out,
+)
 from cyrt.ops.creation import asarray
 from cyrt.ops.promotion cimport is_number, put_number
 from cyrt.ops.selection cimport (
@@ -304,7 +306,7 @@ cdef Array check_indices(object indices, str name):
     return indices
 
 
-def take(x, /, indices, axis=None):
+def take(x, /, indices, axis=None, out=None):
     """Take elements, rows or other slices along an axis at indices.
 
     Parameters
@@ -317,6 +319,9 @@ def take(x, /, indices, axis=None):
         checking mode (``CYRT_CHECK=1``) the call raises an IndexError.
     axis : int, optional
         The axis of the indices. Default: x is flattened in C order first.
+    out : Array, optional
+        An array that receives the result, and is returned. Its shape is the result's, its type is
+        of the same kind.
 
     Returns
     -------
@@ -348,10 +353,12 @@ def take(x, /, indices, axis=None):
             places = places.astype(np.intp)
         if places.dtype.kind not in "iu":
             raise TypeError(f"take: indices: expected integers, got {places.dtype}")
-        return get_by_arrays(array, (slice(None),) * axis + (places,))
-    index = check_indices(indices, "take")
-    check_device(index, array, "take", "indices")
-    return take_selected(along(array, index, axis))
+        taken = get_by_arrays(array, (slice(None),) * axis + (places,))
+    else:
+        index = check_indices(indices, "take")
+        check_device(index, array, "take", "indices")
+        taken = take_selected(along(array, index, axis))
+    return taken if out is None else write_out("take", taken, out)
 
 
 def take_along_axis(x, /, indices, axis=-1):

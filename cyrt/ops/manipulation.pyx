@@ -7,7 +7,7 @@ import numpy as np
 from cyrt.builtin.space cimport MAX_NDIM
 from cyrt.ndarray cimport Array, device_of, new_array, shape_of, view_of
 from cyrt.ops.arguments import check_array, is_int
-from cyrt.ops.copy cimport assign_array, check_device
+from cyrt.ops.copy cimport assign_array, check_device, write_out
 from cyrt.ops.creation import asarray, weak_array
 from cyrt.ops.promotion cimport promote
 from cyrt.ops.shapes import atleast_1d, atleast_2d
@@ -56,7 +56,7 @@ cdef int joint_code(list arrays) except -1:
     return code
 
 
-def concat(arrays, /, axis=0):
+def concat(arrays, /, axis=0, out=None):
     """Join arrays along an axis.
 
     Parameters
@@ -65,6 +65,9 @@ def concat(arrays, /, axis=0):
         Arrays whose shapes are equal except along the axis.
     axis : int, optional
         The axis to join along. None flattens the arrays first.
+    out : Array, optional
+        An array that receives the result, and is returned. Its shape is the result's, its type is
+        of the same kind.
 
     Returns
     -------
@@ -106,10 +109,10 @@ def concat(arrays, /, axis=0):
         x = <Array>each
         assign_array(narrow_axis(result, along, start, x.dims[along]), x)
         start += x.dims[along]
-    return result
+    return write_out("concat", result, out)
 
 
-def stack(arrays, axis=0):
+def stack(arrays, axis=0, out=None):
     """Join arrays along a new axis.
 
     Parameters
@@ -118,6 +121,9 @@ def stack(arrays, axis=0):
         Arrays of one shape.
     axis : int
         The new axis in the result.
+    out : Array, optional
+        An array that receives the result, and is returned. Its shape is the result's, its type is
+        of the same kind.
 
     Returns
     -------
@@ -154,12 +160,12 @@ def stack(arrays, axis=0):
         assign_array(view_of(result, result.code, first.ndim_, first.dims, steps, offset),
                      <Array>each)
         offset += result.steps[along]
-    return result
+    return write_out("stack", result, out)
 
 
-def concatenate(arrays, /, axis=0):
+def concatenate(arrays, /, axis=0, out=None):
     """Join arrays along an axis: NumPy's name of :func:`cyrt.concat`."""
-    return concat(arrays, axis=axis)
+    return concat(arrays, axis, out)
 
 
 def hstack(arrays, /):

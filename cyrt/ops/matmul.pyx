@@ -563,13 +563,16 @@ cdef object sum_axes(str name, object x1, object x2, int axis):
     return contract(name, cast(a, code), cast(b, code), [a.ndim_ - 1], [axis])
 
 
-def outer(x1, x2, /):
+def outer(x1, x2, /, out=None):
     """Multiply every element of x1 by every element of x2.
 
     Parameters
     ----------
     x1, x2 : Array
         Arrays, flattened in C order.
+    out : Array, optional
+        An array that receives the result, and is returned. Its shape is the result's, its type is
+        of the same kind.
 
     Returns
     -------
@@ -584,7 +587,8 @@ def outer(x1, x2, /):
     dims[0], dims[1] = a.count, 1
     steps[0] = steps[1] = 1
     a = view_of(a, a.code, 2, dims, steps, 0)
-    return binary(MULTIPLY, a, view_of(b, b.code, 1, &b.count, steps, 0), None)
+    return write_out("outer", binary(MULTIPLY, a, view_of(b, b.code, 1, &b.count, steps, 0), None),
+                     out)
 
 
 def matrix_transpose(x, /):
