@@ -1,4 +1,5 @@
-"""Sums at indices that repeat: ``add.at``, and ``bincount`` and ``histogram`` with weights.
+"""Sums at indices that repeat: ``add.at``, ``bincount`` and ``histogram`` with weights, and the
+gradient of an embedding.
 
 They are compared with PyTorch's and CuPy's.
 
@@ -107,6 +108,28 @@ def _by_bin(count: int, rng: np.random.Generator) -> Iterator[Case]:
     )
 
 
+def _torch_embedding_vjp(g: Any, x: Any, weight: Any) -> Any:
+    import torch
+
+    return torch.ops.aten.embedding_dense_backward(g, x, weight.shape[0], -1, False)
+
+
+def _embedding_vjp(small: bool, rng: np.random.Generator) -> Iterator[Case]:
+    rows, count, features = (500, 64, 64) if small else (32_000, 8_192, 4_096)
+    for name, most in (("all rows", rows), ("100 of the rows", 100)):
+        x = rng.integers(0, most, count)
+        g = rng.random((count, features), np.float32)
+        expected = np.zeros((rows, features))
+        np.add.at(expected, x, g)
+        yield Case(
+            f"embedding_vjp, {count:,} x {features:,} of {name} of {rows:,}",
+            (g, x, np.zeros((rows, features), np.float32)),
+            expected,
+            g.nbytes + expected.nbytes // 2,
+            {"cyrt": cyrt.nn.embedding_vjp, "PyTorch": _torch_embedding_vjp},
+        )
+
+
 def _measure_case(session: Session, library: Library, case: Case) -> Row:
     inputs = [library.to_device(each) for each in case.inputs]
     function = case.functions[library.name]
@@ -129,7 +152,7 @@ def measure(session: Session) -> Iterator[Row]:
     """Yield a row for every case and library."""
     count = 10_000_000 // (SMALL if session.small else 1)
     rng = np.random.default_rng(13)
-    for cases in (_at_indices(count, rng), _by_bin(count, rng)):
+    for cases in (_at_indices(count, rng), _by_bin(count, rng), _embedding_vjp(session.small, rng)):
         for case in cases:
             for library in session.libraries:
                 if library.name in case.functions:
