@@ -10,7 +10,7 @@ from cyrt.graph.commit cimport Recorder
 
 cdef enum:
     NEW_ROWS = 16           # rows of queries of a head, at most
-    MAX_FEATURES = 256      # what the lanes of a warp hold
+    MAX_FEATURES = 256      # the most features that the lanes of a warp hold
     MAX_CAPACITY = 1 << 30
 
 # The operands. The output is contiguous; buffers may be NULL from NEW_KEYS on.
@@ -47,7 +47,7 @@ cdef struct AttentionSpace:
     # The position of the first new row: `first`, plus that of each batch if there is the operand.
     long long first, positions_step
     bint wide_positions     # int64; otherwise int32
-    # The rotation of queries and new keys; no pairs: none. As in RopeSpace.
+    # The rotation of queries and new keys, as in RopeSpace; without pairs nothing is rotated.
     long long pairs, freqs_step
     double turns, log2_step
     bint traditional, wide_freqs

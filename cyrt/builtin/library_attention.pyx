@@ -28,26 +28,28 @@ cdef enum:
 
 cdef int FLASH_ATTENTION = op_code("flash_attention")
 
-# The library is used from so many multiplications of queries and keys: below, it gains under 4 us.
+# The number of multiplications of queries and keys from which on the library is used. It saves less
+# than 4 us in smaller calls.
 LEAST = 1 << 27
-# The library is asked after so many multiplications in all calls with one key. Its plan takes 40 to
-# 60 ms, which cyrt's own kernels lose in so many multiplications. So a shape that is not used
-# again, such as a prompt's, costs no plan, and one that is costs at most twice the time of the
-# better choice.
+# The number of multiplications, in all calls with one key, after which the library is asked. Making
+# its plan takes 40 to 60 ms; cyrt's own kernels lose as much time in that many multiplications. So
+# a shape that is not used again, such as a prompt's, needs no plan, and the calls of every other
+# shape take at most twice the time of the better choice.
 PATIENCE = 1 << 43
 # The maximum number of keys whose multiplications are counted.
 COUNTED = 256
 
 cdef double least = LEAST, patience = PATIENCE
-# Multiplications by key; those that came latest are last. They are not plans (graph/exact_key):
-# which plans are dropped depends on addresses, and when the library is asked must not.
+# The number of multiplications of each key; the key that was used last is the last. The plans of
+# graph/exact_key do not serve here: which of them are dropped depends on addresses, and the moment
+# at which the library is asked must not depend on these.
 cdef dict multiplied = {}
 
 
 def decide(int ordinal, served=None, double from_=LEAST, double behind=PATIENCE):
-    """Use the library on a device or not, of any kind, from so many multiplications on, and after
-    so many of one key; None: decide at the next attention. For tests, which have a library for the
-    emulated device, and small sizes."""
+    """Use the library on a device, or do not; None decides at the next attention. `from_` replaces
+    LEAST, and `behind` PATIENCE. Tests call this: they have a library for the emulated device, and
+    small sizes."""
     global least, patience
     least, patience = from_, behind
     multiplied.clear()

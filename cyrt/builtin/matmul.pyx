@@ -96,7 +96,7 @@ cdef union Parameters:
 cdef struct ProductPlan:
     Launch launch
     Parameters params
-    PyObject* template          # of a library's call, held by what stores the plan; else NULL
+    PyObject* template          # a library's, held by the owner of the plan; NULL: none
     bint exchanged
 
 cdef int MATMUL = op_code("matmul")

@@ -11,7 +11,7 @@ from cyrt.graph.commit cimport Recorder
 
 # The final step of a reduction.
 cdef struct Finish:
-    double divisor      # what a sum is divided by for a mean or a variance; else 1
+    double divisor      # the divisor of the sum of a mean or a variance; otherwise 1
     bint root           # whether a variance's root is the result
 
 # Record a reduction. `operands` are the output, and the input of `dtype`, `ndim` and `shape`; bit

@@ -20,7 +20,7 @@ cdef enum:
 # of them are gates.
 cdef long long choose_skinny(Skinny* args, Launch* launch, int ordinal, int first, bint along,
                              bint gated, long long batches, bint divisible) except -1
-# The same of 16-bit floats without gates, of a divisible product: kernels that read through shared
-# memory. `first`: the index of the layout's first kernel.
+# Do the same for a divisible product of 16-bit floats without gates, whose kernels read through
+# shared memory. `first`: the index of the layout's first kernel.
 cdef long long choose_ring(Skinny* args, Launch* launch, int ordinal, int first, bint along,
                            long long batches) except -1

@@ -7,7 +7,7 @@
 cdef enum:
     MAX_NDIM = 64           # the most dimensions of an operand
     MAX_OPERANDS = 4        # the output and up to three inputs
-    MAX_NUMERATOR = 0x7fffffff      # what a Divider divides, at most
+    MAX_NUMERATOR = 0x7fffffff      # the greatest number that a Divider divides
 
 cdef struct Space:
     int ndim

@@ -32,7 +32,7 @@ _WORDS = {"uint8": 1, "uint16": 2, "uint32": 4, "uint64": 8, "complex128": 16}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments; further ones are the script's."""
+    """Add the command's arguments. All other arguments belong to the script."""
     parser.allow_abbrev = False
     parser.usage = "%(prog)s [-h] SCRIPT [ARGUMENT ...] [-o FILE] [--dot FILE] [-- ARGUMENT ...]"
     parser.description = (

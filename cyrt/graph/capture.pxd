@@ -14,7 +14,7 @@ cdef class CapturedKernel:
     cdef bint packed            # the parameters were passed as one buffer
     cdef readonly str name
     cdef readonly bytes params
-    cdef list offsets           # those of the parameters; empty if packed
+    cdef list offsets           # offsets of the parameters; empty if packed
     # The bytes of each of ATTRIBUTES, or None if it is the default; of the first capture only.
     cdef list attributes
     cdef object owner           # the LoadedFunction of a kernel of cyrt's

@@ -1,20 +1,22 @@
 # Fusion: batches that keep coming back run as fewer kernels, which are compiled in the background.
 #
 # INVARIANTS
-# - A script counts its launches. At a certain one its Fusion is made: a copy of its nodes, and of
-#   which of the memory that they use had other owners by then. A thread of low priority finds what
-#   can be one kernel, compiles that, and stores the fused plan. Nothing ever waits for it.
-# - What was recorded is unchanged. A fused plan is launched in place of a script, all of which was
-#   replayed, if the script has the same parameters and geometry as compiled for, but for what is
-#   patched, and if all memory whose values the kernels do not write has another owner now: nobody
-#   can read them. This is asked in the turn, before the launch. Else the script's plan is launched.
-# - A number that changes is patched. So is the address of memory that a kernel only reads, if its
-#   alignment, and which operands are equal, stay as compiled. What a kernel writes stays where it
-#   is: the kernel could read it, too.
-# - Nothing is replayed to the end that uses memory which was split, joined or given back meanwhile,
-#   so every block of the script's uses exists when its generation is compared.
-# - The nodes of a fused plan have the order that the memory which they use demands: the edges
-#   between the operations of one kernel and those of another have one direction.
+# - A script counts its launches. After a certain number of them its Fusion is made. This stores a
+#   copy of the nodes, and which memory that they use had another owner by then. A thread of low
+#   priority finds the nodes that can be one kernel, compiles the kernel, and stores the fused plan.
+#   Nothing ever waits for it.
+# - The recording is not changed. The fused plan is launched instead of the script's plan if three
+#   conditions hold, which are checked in the turn, before the launch: all of the script was
+#   replayed; its parameters and geometry are those that were compiled, except for the patched ones;
+#   and all memory whose values the fused kernels do not write has another owner now, so that nobody
+#   can read these values. Otherwise the script's plan is launched.
+# - A number that changes is patched. The address of memory that a kernel only reads is patched,
+#   too, if its alignment is the same, and the same operands are equal, as in the compiled code. The
+#   address of memory that a kernel writes must not change: the kernel could read it, too.
+# - A script that uses memory which was split, joined or given back meanwhile is not replayed to the
+#   end. So every block of the script's uses exists when its generation is compared.
+# - The memory that the nodes of a fused plan use determines their order: all edges between the
+#   operations of two kernels have the same direction.
 # - A fused plan is compared with the script's plan once, by events around launches of both in turn.
 #   It is dropped if it is not clearly faster. On the emulated device it is kept: times there tell
 #   nothing about a GPU.
@@ -59,11 +61,12 @@ cdef struct Transfers:
 
 cdef class Fusion(Execs):
     cdef Recording* plain       # the nodes of the script, without references
-    cdef char* dead             # each use's: whether its memory had another owner at the launch
+    cdef char* dead             # for each use: whether its memory had another owner at the launch
     cdef Recording* recording   # the nodes of the fused plan; NULL: it is not complete
-    cdef Executable exec        # what it was instantiated to
-    cdef char* patched          # each of its nodes': whether the last launch patched it
-    # What must be as in `plain`, and what is copied to `recording`.
+    cdef Executable exec        # the executable graph of the fused plan
+    cdef char* patched          # for each of its nodes: whether the last launch patched it
+    # The parts of the parameters and geometry that must be as in `plain`, and the parts that are
+    # copied to `recording`.
     cdef Extents equal_params, equal_geometry
     cdef Transfers params, geometry
     cdef Pair* pairs
@@ -72,27 +75,27 @@ cdef class Fusion(Execs):
     cdef int* unwritten         # uses whose memory must have another owner
     cdef int num_unwritten
     cdef list functions         # the fused kernels
-    cdef list names             # what each node of the script runs
-    cdef list held_             # for each node of the fused plan, those of the script that it runs
+    cdef list names             # the name of the kernel of each of the script's nodes
+    cdef list held_             # for each node of the fused plan, the script's nodes that it runs
     cdef readonly unsigned long long launches
-    cdef readonly unsigned int epoch    # that of the device's context
+    cdef readonly unsigned int epoch    # the epoch of the device's context
     cdef unsigned long long bytes_saved
     cdef int num_fused          # nodes that run within fused kernels
     cdef bint abandoned         # the script is no longer kept, or the driver refuses the plan
-    cdef bint refused           # the driver does, or it is not faster
+    cdef bint refused           # the driver refuses the plan, or the plan is not faster
     cdef CUevent[2 * TRIALS] events     # before and after each launch that is timed
     cdef int trials             # number of launches that were timed; TRIALS: it is not timed
     cdef bint judged            # it is known to be faster
 
-# Note which memory of a recording has other owners, since it is being launched.
+# Store which memory of a recording, which is being launched, has another owner.
 cdef void note_dead(Recording* recording) noexcept
 # Make the Fusion of a script that was launched; None: there is nothing to compile it. The caller
 # passes it to `submit` when the commit has ended.
 cdef Fusion new_fusion(StreamState* stream, Recording* script, Plan plan)
 cdef int submit(Fusion fusion) except -1
-# Drop that of a script that is no longer kept, or one that the driver refuses.
+# Drop the Fusion of a script that is no longer kept, or one that the driver refuses.
 cdef int abandon(Recording* script) except -1
-# Drop those of all scripts of a list that are not being replayed or launched.
+# Drop the Fusions of all scripts of a list, except those that are replayed or launched now.
 cdef void abandon_all(Recording* scripts) noexcept
 # Launch a script that has a Fusion: its fused plan, or else its plan. Return how many of its nodes
 # count as patched. This runs no Python code.

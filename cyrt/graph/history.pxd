@@ -20,7 +20,7 @@ cdef enum:
 
 # An operation.
 cdef struct Step:
-    CUfunction function         # what its kernel runs; NULL: it is not a kernel
+    CUfunction function         # the function of its kernel; NULL: it is not a kernel
     # A hash of the kernel and of the distances to its operands' last uses; 0: a distance is not
     # known.
     unsigned long long hash
@@ -34,7 +34,7 @@ cdef struct History:
     Step* steps                 # a ring
     unsigned long long count    # number of operations so far
     unsigned long long base     # operations from this one on are one program's
-    unsigned long long judged   # number of those whose `kept` is known
+    unsigned long long judged   # number of operations whose `kept` is known
     unsigned long long first    # what is added to their numbers in the blocks that they use
 
 # Return an empty history; NULL: there is no memory.

@@ -49,7 +49,7 @@ cdef enum State:
 cdef struct Round:
     int period              # number of its operations
     int length              # number of operations that are cut into batches: a multiple of it
-    CUfunction* kernels     # what they run, followed by a repetition as long as a batch may be
+    CUfunction* kernels     # their functions, followed by as many of them again as a batch may have
     int* cuts               # the positions at which batches end; the last one is `length`
     int entry               # the position at which it was lost
     unsigned long long followed     # number of operations that matched
@@ -66,7 +66,7 @@ cdef struct Policy:
     # from its `entry`, and from its beginning.
     int[KNOWN][2] matching
     bint trying             # each operation is compared with the known rounds
-    const CUfunction* expected      # what the batch's nodes run if the round goes on; else NULL
+    const CUfunction* expected      # the nodes' functions if the round goes on; else NULL
     int start               # position in the round of the batch's first operation
     bint resumes            # the batch is the rest of one that was cut
     int first               # the first of the batch's nodes that belongs to the round

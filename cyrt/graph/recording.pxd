@@ -52,7 +52,8 @@ cdef struct Use:
     Access access
     unsigned int generation
 
-# What a kernel may load before it waits for its dependencies, if the recording allows all of it.
+# The blocks that a kernel may load before it waits for its dependencies, if the recording allows
+# all of them.
 cdef struct EarlyLoad:
     int use, count      # index of the first use of a block that is loaded, and their number
     size_t word         # offset in the parameters of a 32-bit word; 1: the load may come early
@@ -61,7 +62,7 @@ cdef struct EarlyLoad:
 cdef struct Tensors:
     void** objects
     int count
-    int room            # of an array that grows
+    int room            # number of tensors that the array has room for
 
 # The description of an operation for `append`.
 cdef struct Operation:
@@ -93,7 +94,7 @@ cdef struct Node:
     int first_edge              # index in `edges`; the node's edges end at the next node's
     int first_use               # index in `uses`; the node's uses end at the next node's
     int lane
-    int next_lane               # the recording's, behind this node
+    int next_lane               # the recording's `next_lane` behind this node
     int[LANES] before           # the last node of each lane that runs before this one, -1: none
 
 # A call that its front end has described by words, which determine the parameters and geometry,

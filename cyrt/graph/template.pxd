@@ -35,9 +35,9 @@ from cyrt.graph.recording cimport Geometry, Use
 from cyrt.runtime.module cimport Code, Runnable
 
 cdef enum:
-    MOST_OPERANDS = 8       # of a call, its workspace included
-    ALIGNMENT = 16          # of an operand, as far as a key tells it
-    MOST_TOKENS = 24        # of a call with branches
+    MOST_OPERANDS = 8       # the most operands of a call, its workspace included
+    ALIGNMENT = 16          # bytes; the greatest alignment of an operand that a key stores
+    MOST_TOKENS = 24        # the most tokens of a call with branches
 
 # An operand of a call to be learned: its address or one of the same alignment, and its bytes if it
 # is written, else 0. A workspace has the alignment of a block of the pool.
@@ -60,11 +60,11 @@ cdef class TemplateKernel(Runnable):
 cdef class Template:
     cdef unsigned long long used    # the time of the last use; 0: it is not in the store
     cdef int ordinal
-    cdef str origin             # that of its kernels, see Runnable
+    cdef str origin             # the origin of its kernels, see Runnable
     cdef readonly list kernels  # TemplateKernels in order; None: the call is opaque, or refused
     cdef int count
     cdef readonly int num_tokens    # 0: the kernels run in order
-    cdef readonly object call   # of an opaque call; else None
+    cdef readonly object call   # the opaque call; None for other calls
     cdef Code code              # keeps the code of an opaque call loaded; None for other calls
     cdef readonly str reason    # for which the call is opaque or refused; else None
     cdef readonly bint refused  # the library does not provide it: other kernels have to run

@@ -18,7 +18,7 @@ cdef struct Layout:
 cdef struct Limits:
     unsigned int grid[3]
     unsigned int block[3]
-    unsigned int threads        # those of a block
+    unsigned int threads        # threads of a block
     unsigned int smem           # bytes that a block may opt in to, static and dynamic
     int multiprocessors
     bint cooperative

@@ -14,7 +14,7 @@ from cyrt.driver.table cimport MAX_DEVICES
 from cyrt.runtime.blocks cimport Slab
 from cyrt.runtime.state cimport Block
 
-# What a trim has taken out of the pool, to free it after a wait for the device.
+# The memory that a trim has taken out of the pool. It is freed after a wait for the device.
 cdef struct Trim:
     Block* blocks
     Slab* slabs
@@ -22,7 +22,7 @@ cdef struct Trim:
 
 cdef struct Pool:
     Slab* slabs
-    Trim* trims                 # those that wait
+    Trim* trims                 # the trims that wait
     unsigned long freer         # the thread that frees memory now; 0: none
     unsigned long allocator     # the thread that allocates from the driver now; 0: none
     size_t in_use               # bytes that the owners of the allocated blocks asked for

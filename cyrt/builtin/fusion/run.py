@@ -40,7 +40,7 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What an operation reads or computes, for every element of the space, or every row.
+    """A value that operations read or compute: one for each element of the space, or each row.
 
     Attributes
     ----------

@@ -10,8 +10,8 @@ from cyrt.dtypes import DTYPES, dtype
 
 TEMPLATES = ("unary", "binary", "ternary", "activation", "cast", "copy")
 VARIANTS = ("", "_strided")
-# Of these operations only the float32 kernels are prebuilt: they take the longest to compile, and
-# few programs need them. Arithmetic of uint8 is not prebuilt, either.
+# The wheel contains only the float32 kernels of these operations, which take the longest to compile
+# and which few programs need. It does not contain arithmetic of uint8, either.
 RARE = frozenset(
     {
         "acos",

@@ -8,8 +8,9 @@ from cyrt.builtin.row import Row
 from cyrt.dtypes import dtype
 
 TEMPLATES = ("pool",)
-# By vectors and by elements; the kernel that finds the position of the greatest element.
+# The kernels that read vectors, and those that read single elements.
 VARIANTS = ("", "_elements")
+# The kernels that also find the position of the greatest element.
 TAPS = ("_taps", "_taps_elements")
 TYPES = ("float16", "bfloat16", "float32", "float64")
 # The types in the wheel.
