@@ -28,6 +28,7 @@ except ModuleNotFoundError as _error:
         ) from None
     raise
 from cyrt import fft, nn, random
+from cyrt.autodiff import *
 from cyrt.configuration import show_config
 from cyrt.driver.errors import CompileError, CudaError, OutOfMemoryError
 from cyrt.dtypes import DTYPES as _DTYPES
@@ -300,6 +301,7 @@ __all__ = [
     "gcd",
     "geomspace",
     "get_array_module",
+    "grad",
     "gradient",
     "greater",
     "greater_equal",
@@ -474,6 +476,7 @@ __all__ = [
     "squeeze",
     "stack",
     "std",
+    "stop_gradient",
     "stream",
     "subtract",
     "sum",
@@ -515,10 +518,12 @@ __all__ = [
     "unravel_index",
     "unstack",
     "unwrap",
+    "value_and_grad",
     "vander",
     "var",
     "vdot",
     "vecdot",
+    "vjp",
     "vsplit",
     "vstack",
     "where",

@@ -20,7 +20,7 @@ from cyrt.operators import attach, bind
 from cyrt.ops import functions, reduce
 from cyrt.ops.copy import assign, astype, copy, to_device
 from cyrt.ops.creation import asarray, weak_array, zeros_like
-from cyrt.ops.gather import get_by_arrays, set_by_arrays, take
+from cyrt.ops.gather import get_by_arrays, put_at, set_by_arrays, take
 from cyrt.ops.inspection import namespace
 from cyrt.ops.manipulation import repeat
 from cyrt.ops.matmul import dot, matrix_transpose
@@ -33,6 +33,7 @@ from cyrt.ops.sort import argsort, sort
 from cyrt.ops.ternary import clip
 from cyrt.ops.views import diagonal, view_as
 from cyrt.other_names import ARRAY, Missing
+from cyrt.tape import recorded
 
 
 def _dir(self: Array, /) -> list[str]:
@@ -57,10 +58,14 @@ bind(
     dot=dot,
     format_of=format_of,
     get_by_arrays=get_by_arrays,
+    imag=functions.imag,
     matrix_transpose=matrix_transpose,
     namespace=namespace,
     partition=partition,
     put=put,
+    put_at=put_at,
+    real=functions.real,
+    recorded=recorded,
     repr_of=repr_of,
     round=round,
     searchsorted=searchsorted,

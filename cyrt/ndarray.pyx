@@ -23,6 +23,7 @@ from cyrt.runtime.memory cimport (
 from cyrt.runtime.pool cimport allocate
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state
+from cyrt.runtime.taping cimport is_followed, recording
 from cyrt.runtime.untracked cimport cyrt_allocate, cyrt_bear_untracked
 from cyrt.shape cimport multiply, refuse_size
 
@@ -51,6 +52,7 @@ cdef inline Array empty_array(int ndim):
     x.block, x.heap = NULL, NULL
     x.address, x.size = 0, 0
     x.initialised, x.tracked = False, False
+    x.tape = 0
     x.ndim_ = ndim
     x.dims = x.room
     if ndim > INLINE:
@@ -143,6 +145,7 @@ cdef Array attach_view(Array x, Memory memory, int code, long long offset):
     x.address = memory.address + offset * itemsizes[code]
     x.base = memory if memory.base is None else memory.base
     x.owner = memory.owner
+    x.tape, x.node = memory.tape, -1
     track(x)
     return x
 
@@ -243,7 +246,7 @@ cdef Array view_at(Array x, object key):
 def _parts(Array x):
     """Iterate over the views at each index of the first dimension."""
     for i in range(x.dims[0]):
-        yield view_at(x, i)
+        yield x[i]
 
 
 # -- to the host -----------------------------------------------------------------------------------
@@ -370,6 +373,8 @@ cdef class Array(Operators):
         cdef long long[MAX_NDIM] dims
         cdef long long[MAX_NDIM] steps
         cdef int d
+        if recording and is_followed(self):
+            return ops.permute_dims("T", self, tuple(range(self.ndim_ - 1, -1, -1)))
         for d in range(self.ndim_):
             dims[d] = self.dims[self.ndim_ - 1 - d]
             steps[d] = self.steps[self.ndim_ - 1 - d]
@@ -383,6 +388,8 @@ cdef class Array(Operators):
     @property
     def real(self):
         """The real parts: a view of a complex array, the array itself otherwise."""
+        if recording and is_followed(self):
+            return functions.real(self)
         return part(self, 0)
 
     @real.setter
@@ -392,6 +399,8 @@ cdef class Array(Operators):
     @property
     def imag(self):
         """The imaginary parts: a view of a complex array, zeros otherwise."""
+        if recording and is_followed(self):
+            return functions.imag(self)
         return part(self, 1) if dtypes[self.code].kind == "c" else functions.zeros_like(self)
 
     @imag.setter
@@ -651,10 +660,15 @@ cdef class Array(Operators):
         return _parts(self)
 
     def __getitem__(self, key):
+        if recording and is_followed(self):
+            return functions.recorded(Array.__getitem__, (self, key))
         view = view_at(self, key)
         return functions.get_by_arrays(self, key) if view is None else view
 
     def __setitem__(self, key, value):
+        if recording and (is_followed(self) or is_followed(value)):
+            functions.recorded(functions.put_at, (self, key, value))
+            return
         view = view_at(self, key)
         if view is None:
             functions.set_by_arrays(self, key, value)

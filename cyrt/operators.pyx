@@ -25,10 +25,12 @@ class _Functions:
         "asarray", "assign", "call_function", "call_ufunc", "format_of", "namespace",
         "repr_of", "text_of", "view_as", "weak_array", "zeros_like",
         # Elementwise functions.
-        "clip", "conj", "round", "sqrt",
+        "clip", "conj", "imag", "real", "round", "sqrt",
         # Shapes, sorting, searching and indexing.
         "matrix_transpose", "argpartition", "choose", "compress", "partition", "put",
         "searchsorted", "sort",
+        # The tape.
+        "put_at", "recorded",
         # Scans, sums and products.
         "cumprod", "cumsum", "dot", "trace",
     )

@@ -25,6 +25,7 @@ from cyrt.runtime.state cimport (
     MANAGED_MEMORY, OVERWRITE, PINNED_MEMORY, READ, WRITE, Access, Block, StreamState,
 )
 from cyrt.runtime.stream cimport current_state
+from cyrt.runtime.taping cimport recording, refuse_followed
 
 
 def launches_of(function):
@@ -109,6 +110,15 @@ cdef inline bint replay(Recorder encoder, const Launch* launch, const void* para
     return True
 
 
+cdef int refuse_operands(LoadedFunction function, const Operand* operands, int count) except -1:
+    """Raise TypeError if a tape follows an operand, and does not record the call."""
+    cdef int i
+    for i in range(count):
+        if operands[i].buffer != NULL:
+            refuse_followed(<Memory>operands[i].buffer, function.name)
+    return 0
+
+
 cdef inline int record_with(Recorder encoder, const Launch* launch, const void* params,
                             const Operand* operands, int count, unsigned int writes,
                             const EarlyLoad* early) except -1:
@@ -116,6 +126,8 @@ cdef inline int record_with(Recorder encoder, const Launch* launch, const void* 
     cdef Use[MAX_USES] uses
     cdef list foreign = None
     cdef int num_uses = 0
+    if recording:
+        refuse_operands(function, operands, count)
     if encoder.listed is None:      # else memory means nothing
         if early == NULL and replay(encoder, launch, params, operands, count, writes):
             return 0
@@ -230,6 +242,8 @@ cdef int record_call(Recorder encoder, Template template, const Operand* operand
     cdef list foreign
     cdef int i, num_uses, num_addresses = count
     for i in range(count):
+        if recording and operands[i].buffer != NULL:
+            refuse_followed(<Memory>operands[i].buffer, "a call of a library")
         addresses[i] = operands[i].address
     if workspace is not None:
         addresses[count] = workspace.address

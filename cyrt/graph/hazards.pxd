@@ -11,6 +11,7 @@
 
 from cyrt.graph.recording cimport Recording, Use, add_edge
 from cyrt.runtime.state cimport READ, Access, Block, Hazard, StreamState
+from cyrt.runtime.taping cimport note_write
 
 # Make the state of a block, whose epoch is another one, that of the stream's recording.
 cdef int make_current(Block* block, StreamState* stream) except -1
@@ -70,3 +71,9 @@ cdef inline void note(const Use* uses, int count, int node) noexcept:
     cdef int i
     for i in range(count):
         note_use(&uses[i].block.hazard, uses[i].access, node)
+
+# Raise the versions of the blocks that are written: a tape exists.
+cdef inline void note_writes(const Use* uses, int count) noexcept:
+    cdef int i
+    for i in range(count):
+        note_write(uses[i].block, uses[i].access)

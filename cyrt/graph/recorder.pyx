@@ -56,6 +56,7 @@ from cyrt.runtime.state cimport (
 )
 from cyrt.runtime.stream cimport flush_current, report_unraisable
 from cyrt.runtime.stream_state cimport is_captured, refuse_captured
+from cyrt.runtime.taping cimport num_tapes
 from cyrt.runtime.waiting cimport wait_all, wait_state
 from cyrt.runtime.submission cimport (
     end_submission, priority_thread, release_priority, request_priority, try_submission,
@@ -564,6 +565,8 @@ cdef int record(Recorder self, const Operation* operation, Use* uses, int num_us
                                        or self.replay.disturbances != disturbances):
         admit_calls(self)
     state.nodes = node + 1
+    if num_tapes:
+        hazards.note_writes(uses, num_uses)
     mark_pending(self)
     self.operations += 1
     if node + 1 >= self.policy.complete or foreign is not None:
@@ -580,6 +583,8 @@ cdef int launch_directly(Recorder self, LoadedFunction function, const Geometry*
     cdef CUresult result = CUDA_SUCCESS
     cdef bint continued = is_continued(self)
     cdef int i, entered
+    if num_tapes:
+        hazards.note_writes(uses, num_uses)
     for i in range(num_uses):
         uses[i].generation = uses[i].block.generation
     while True:

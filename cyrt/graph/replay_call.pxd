@@ -28,7 +28,7 @@ from libc.string cimport memcpy
 from cyrt.driver.table cimport READY, disturbances, faulted, process
 from cyrt.graph.commit cimport Recorder
 from cyrt.graph.completion cimport handling
-from cyrt.graph.hazards cimport begin_uses
+from cyrt.graph.hazards cimport begin_uses, note_writes
 from cyrt.graph.policy cimport Policy
 from cyrt.graph.recording cimport LAUNCH, STEP, Geometry, Node, Recording, Step, Use, use_end
 from cyrt.graph.replay cimport Replay, refuse_calls
@@ -36,6 +36,7 @@ from cyrt.runtime.device cimport contexts
 from cyrt.runtime.module cimport LoadedFunction
 from cyrt.runtime.poison cimport poisoned
 from cyrt.runtime.state cimport FOREIGN_MEMORY, Block, StreamState
+from cyrt.runtime.taping cimport num_tapes
 from cyrt.runtime.submission cimport priority_thread
 
 cdef inline bint is_quiet(Recorder self) noexcept:
@@ -108,6 +109,8 @@ cdef inline void replay_next(StreamState* stream, Use* uses, int num_uses,
     for i in range(num_uses):
         uses[i].generation = uses[i].block.generation
         begin_uses(uses[i].block, stream, &(<Recorder>stream.encoder).bytes)
+    if num_tapes:
+        note_writes(uses, num_uses)
     Py_INCREF(<object>function)
     replay.script.owners[replay.played] = function
     replay.next += 1

@@ -50,6 +50,7 @@ from cyrt.runtime.state cimport (
 )
 from cyrt.runtime.stream cimport current_state, is_chosen
 from cyrt.runtime.stream_state cimport is_captured
+from cyrt.runtime.taping cimport recording, refuse_followed
 
 cdef enum:
     STACK_BYTES = 2048          # parameters that need no allocation
@@ -657,9 +658,20 @@ cdef inline bint replay(Kernel kernel, StreamState* stream, const Geometry* geom
     return True
 
 
+cdef int refuse_arguments(Kernel kernel, PyObject** args, Py_ssize_t count) except -1:
+    """Raise TypeError if a tape follows an argument, and does not record the call."""
+    cdef Py_ssize_t i
+    for i in range(count):
+        if isinstance(<object>args[i], Memory):
+            refuse_followed(<Memory>args[i], kernel.name)
+    return 0
+
+
 cdef int launch(Kernel kernel, const Geometry* geometry, PyObject** args,
                 Py_ssize_t count) except -1:
     cdef StreamState* stream = current_state(current_ordinal())
+    if recording:
+        refuse_arguments(kernel, args, count)
     if count == kernel.num_usual and replay(kernel, stream, geometry, args):
         return 0
     return launch_usual(kernel, stream, geometry, args, count)
@@ -800,6 +812,8 @@ cdef int launch_any(Kernel kernel, const Geometry* geometry, PyObject** args, Py
     cdef LoadedFunction function = loaded_on(kernel, stream.ordinal)
     cdef Arguments packed
     cdef list foreign
+    if recording:
+        refuse_arguments(kernel, args, count)
     allocate_arguments(kernel, count, len(declared or ()), &packed)
     try:
         check_launch(kernel, function, geometry)

@@ -5,6 +5,8 @@ from cyrt.ndarray cimport Array, shape_of, view_of
 from cyrt.ops.copy cimport broadcast_steps
 from cyrt.ops.shapes cimport array_of
 from cyrt.shape cimport check_size, dims_of
+from cyrt.runtime.taping cimport is_followed, recording
+from cyrt.tape cimport record_call
 
 
 cdef int join(int ndim, long long* dims, int other_ndim, const long long* other) noexcept:
@@ -61,6 +63,8 @@ def broadcast_to(x, /, shape):
     Array([[1, 2],
            [1, 2]], dtype=int64)
     """
+    if recording and is_followed(x):
+        return record_call(broadcast_to, (x, shape))
     cdef long long[MAX_NDIM] dims
     cdef Array array = array_of("broadcast_to", x)
     return spread(array, dims_of(shape, dims), dims)
@@ -76,7 +80,8 @@ def broadcast_arrays(*arrays):
         if ndim < 0:
             shapes = " and ".join([str(shape_of(<Array>x)) for x in inputs])
             raise ValueError(f"broadcast_arrays: shapes {shapes} do not broadcast")
-    return tuple([spread(<Array>each, ndim, dims) for each in inputs])
+    shape = tuple_of_sizes(ndim, dims)
+    return tuple([broadcast_to(each, shape) for each in inputs])
 
 
 def broadcast_shapes(*shapes):

@@ -19,6 +19,8 @@ from cyrt.ops.tensors cimport view_output
 from cyrt.runtime.device cimport ordinal_of
 from cyrt.runtime.memory cimport READ_ONLY, copy_memory, live_block, refuse_read_only
 from cyrt.runtime.stream cimport current_state
+from cyrt.runtime.taping cimport is_followed, recording
+from cyrt.tape cimport record_call
 
 cdef int COPY = op_code("copy")
 cdef int[NUM_DTYPES] CASTS
@@ -168,6 +170,9 @@ cdef int fill(Array target, object value) except -1:
 
 
 cdef int assign_value(object target, object value) except -1:
+    if recording and (is_followed(target) or is_followed(value)):
+        record_call(assign, (target, value))
+        return 0
     if isinstance(value, Array):
         return assign_array(<Array?>target, <Array>value)
     if is_number(value):
@@ -191,6 +196,8 @@ cdef Array duplicate(Array x):
 
 
 cdef Array cast(Array x, int code):
+    if recording and is_followed(x):
+        return record_call(astype, (x, DTYPES[code], True, None))
     cdef Array y
     if x.code == code:
         return x
@@ -211,6 +218,8 @@ def copy(x, /):
     Array
         An array of the same shape and type, in its own memory.
     """
+    if recording and is_followed(x):
+        return record_call(copy, (x,))
     return duplicate(<Array>x if isinstance(x, Array) else check_array(x, "copy: x"))
 
 
@@ -239,6 +248,8 @@ def astype(x, /, dtype, *, copy=True, device=None):
     >>> cyrt.astype(cyrt.asarray([1.7, -1.7]), cyrt.int32)
     Array([ 1, -1], dtype=int32)
     """
+    if recording and is_followed(x):
+        return record_call(astype, (x, dtype, copy, device))
     cdef Array array = x if isinstance(x, Array) else check_array(x, "astype: x")
     cdef int code = _dtype(dtype).code
     if copy is not True and copy is not False:
@@ -266,6 +277,8 @@ def to_device(x, device, /, *, stream=None):
     Array or numpy.ndarray
         x itself if it is already on the device; for the host, a NumPy array.
     """
+    if recording and is_followed(x):
+        return record_call(to_device, (x, device, stream))
     cdef Array array = check_array(x, "to_device: x"), target
     if isinstance(device, str) and device == "cpu":
         return array.numpy()
@@ -278,12 +291,13 @@ def to_device(x, device, /, *, stream=None):
     return target
 
 
-def assign(target, value, /):
-    """Write a value, broadcast and cast, into all elements of an array.
+def assign(out, value, /):
+    """Write a value, broadcast and cast, into all elements of an array, and return the array.
 
     Parameters
     ----------
-    target : Array
+    out : Array
     value : Array, number, or another argument of :func:`cyrt.asarray`
     """
-    assign_value(target, value)
+    assign_value(out, value)
+    return out

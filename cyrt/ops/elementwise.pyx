@@ -45,6 +45,8 @@ from cyrt.runtime.module cimport LoadedFunction
 from cyrt.runtime.pool cimport allocate_next, is_next, is_own
 from cyrt.runtime.state cimport OVERWRITE, Block, StreamState
 from cyrt.runtime.stream cimport current_state
+from cyrt.runtime.taping cimport is_followed, recording
+from cyrt.tape cimport Call, Rule, abandon_call, begin_call, end_call, record_call, rule_of
 
 cdef int WHERE = op_code("where")
 cdef unsigned long long[2] no_number
@@ -358,7 +360,22 @@ cdef Array of_casts(int op, int count, Array x, Array y, Array out):
     return record(op, code, count, operands, out)
 
 
+cdef object recorded_unary(int op, object operand, object out):
+    cdef PyObject** operands = [<PyObject*>operand, <PyObject*>out]
+    cdef Rule rule = rule_of(op)
+    cdef Call call
+    begin_call(rule, operands, 2, &call)
+    try:
+        result = apply(op, UNARY, <Array>operand, NULL, no_number, <Array>out)
+    except BaseException:
+        abandon_call()
+        raise
+    return end_call(rule, operands, 2, &call, result, out)
+
+
 cdef object unary(int op, object operand, object out):
+    if recording and (is_followed(operand) or is_followed(out)):
+        return recorded_unary(op, operand, out)
     return apply(op, UNARY, <Array>operand, NULL, no_number, <Array>out)
 
 
@@ -465,8 +482,23 @@ cdef inline bint put_float(int op, Array x, object value, unsigned long long* nu
     return True
 
 
+cdef object recorded_binary(int op, object a, object b, object out):
+    cdef PyObject** operands = [<PyObject*>a, <PyObject*>b, <PyObject*>out]
+    cdef Rule rule = rule_of(op)
+    cdef Call call
+    begin_call(rule, operands, 3, &call)
+    try:
+        result = binary(op, a, b, out)
+    except BaseException:
+        abandon_call()
+        raise
+    return end_call(rule, operands, 3, &call, result, out)
+
+
 cdef object binary(int op, object a, object b, object out):
     cdef unsigned long long[2] number
+    if recording and (is_followed(a) or is_followed(b) or is_followed(out)):
+        return recorded_binary(op, a, b, out)
     number[1] = 0
     if type(a) is Array:
         if type(b) is Array:
@@ -528,6 +560,11 @@ cdef class Elementwise:
         elif len(operands) != self.count:
             refuse_count(self, len(operands))
         return evaluate(self, operands[0], operands[self.count - 1], out, where, dtype)
+
+    @property
+    def operation(self):
+        """The code of the operation in the catalogue."""
+        return self.op
 
     def __getattr__(self, name):
         if name != "__signature__":
@@ -660,6 +697,13 @@ cdef object put_where(str name, object where, object result, object out):
 
 
 cdef Array choose_where(object condition, object x1, object x2, int code, Array out):
+    if recording and (is_followed(x1) or is_followed(x2) or is_followed(out)):
+        return record_call(chosen, (condition, x1, x2, code, out))
+    return chosen(condition, x1, x2, code, out)
+
+
+def chosen(condition, x1, x2, int code, Array out):
+    """Choose elements of x1, if the condition is true, or of x2, in the type of that code."""
     cdef PyObject** operands = [<PyObject*>condition, <PyObject*>x1, <PyObject*>x2]
     return record(WHERE, code, 3, operands, out)
 

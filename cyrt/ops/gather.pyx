@@ -38,6 +38,8 @@ from cyrt.ops.selection cimport (
 from cyrt.ops.shapes cimport reshape_array
 from cyrt.ops.shapes import reshape
 from cyrt.runtime.stream cimport current_state
+from cyrt.runtime.taping cimport is_followed, recording
+from cyrt.tape cimport record_call
 
 cdef int WHERE = op_code("where")
 cdef int UINT32 = _dtype("uint32").code, UINT64 = _dtype("uint64").code
@@ -299,6 +301,12 @@ def set_by_arrays(Array x not None, key, value):
         set_selected(select(x, parts), value)
 
 
+def put_at(Array out not None, key, value):
+    """Assign ``out[key] = value``, and return the array."""
+    out[key] = value
+    return out
+
+
 cdef Array check_indices(object indices, str name):
     if not is_indices(indices):
         check_array(indices, "indices")
@@ -340,6 +348,8 @@ def take(x, /, indices, axis=None, out=None):
     >>> cyrt.take(x, cyrt.asarray([2, 0, -1]))
     Array([30, 10, 30], dtype=int64)
     """
+    if recording and is_followed(x):
+        return record_call(take, (x, indices, axis))
     cdef Array array = x if type(x) is Array else check_array(x, "x"), index
     if axis is None:
         array = reshape_array(array, 1, &array.count, False)
@@ -385,6 +395,8 @@ def take_along_axis(x, /, indices, axis=-1):
     ValueError
         The numbers of dimensions differ, or the sizes do not broadcast.
     """
+    if recording and is_followed(x):
+        return record_call(take_along_axis, (x, indices, axis))
     cdef GatherSpace space
     cdef Operand[2 + MAX_INDICES] operands
     cdef Array array = check_array(x, "x"), index = check_indices(indices, "take_along_axis"), out

@@ -10,9 +10,11 @@ from cyrt.ops.arguments import check_array, is_int
 from cyrt.ops.copy cimport assign_array, check_device, write_out
 from cyrt.ops.creation import asarray, weak_array
 from cyrt.ops.promotion cimport promote
-from cyrt.ops.shapes import atleast_1d, atleast_2d
+from cyrt.ops.shapes import atleast_1d, atleast_2d, reshape
 from cyrt.ops.shapes cimport array_of, axis_at, narrow_axis, plus, reshape_array, times
 from cyrt.ops.gather import take
+from cyrt.runtime.taping cimport is_followed, recording
+from cyrt.tape cimport record_call
 
 
 # -- joining ---------------------------------------------------------------------------------------
@@ -46,6 +48,13 @@ cdef list arrays_of(object arrays, str name, object axis=None):
     for i, each in enumerate(found):
         check_device(each, found[0], f"{name}: arrays[{i}]")
     return found
+
+
+cdef bint is_any_followed(list arrays) except -1:
+    for each in arrays:
+        if is_followed(each):
+            return True
+    return False
 
 
 cdef int joint_code(list arrays) except -1:
@@ -87,6 +96,10 @@ def concat(arrays, /, axis=0, out=None):
     """
     cdef long long[MAX_NDIM] dims
     cdef list parts = arrays_of(arrays, "concat", axis)
+    if recording and is_any_followed(parts):
+        if axis is None:
+            return record_call(concat, ([reshape(each, (-1,)) for each in parts], 0))
+        return record_call(concat, (parts, axis))
     cdef Array first, x, result
     cdef long long start = 0
     cdef int along, d
@@ -140,6 +153,8 @@ def stack(arrays, axis=0, out=None):
     cdef long long[MAX_NDIM] dims
     cdef long long[MAX_NDIM] steps
     cdef list parts = arrays_of(arrays, "stack", axis)
+    if recording and is_any_followed(parts):
+        return record_call(stack, (parts, axis))
     cdef Array first = <Array>parts[0], x, result
     cdef long long offset = 0
     cdef int along = axis_at(axis, first.ndim_ + 1), d
@@ -234,6 +249,8 @@ def roll(x, /, shift, axis=None):
     >>> cyrt.roll(cyrt.arange(5), 2)
     Array([3, 4, 0, 1, 2], dtype=int64)
     """
+    if recording and is_followed(x):
+        return record_call(roll, (x, shift, axis))
     cdef long long[MAX_NDIM] sums
     cdef int[MAX_NDIM] moved
     cdef long long[MAX_NDIM] shifts
@@ -309,6 +326,8 @@ def tile(x, /, reps):
     >>> cyrt.tile(cyrt.asarray([1, 2]), 3)
     Array([1, 2, 1, 2, 1, 2], dtype=int64)
     """
+    if recording and is_followed(x):
+        return record_call(tile, (x, reps))
     cdef long long[MAX_NDIM] times_each
     cdef long long[MAX_NDIM] sizes
     cdef long long[MAX_NDIM] dims
@@ -378,6 +397,8 @@ def repeat(x, /, repeats, axis=None):
     >>> cyrt.repeat(cyrt.asarray([1, 2]), 3)
     Array([1, 1, 1, 2, 2, 2], dtype=int64)
     """
+    if recording and is_followed(x):
+        return record_call(repeat, (x, repeats, axis))
     cdef long long[MAX_NDIM] dims
     cdef long long[MAX_NDIM] steps
     cdef Array array = array_of("repeat", x), result

@@ -25,6 +25,8 @@ from cyrt.ops.promotion cimport BOOL, FLOAT32, kinds, promote
 from cyrt.ops.tensors cimport view_operand
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state
+from cyrt.runtime.taping cimport is_followed, recording
+from cyrt.tape cimport record_call
 
 cdef int MULTIPLY = op_code("multiply"), NOT_EQUAL = op_code("not_equal")
 cdef int INT8 = dtype_code("int8"), INT32 = dtype_code("int32")
@@ -153,6 +155,8 @@ cdef int summed_type(str name, int code, object dtype) except -1:
 
 
 cdef object matrix_product(object x1, object x2, object out, object dtype):
+    if recording and (is_followed(x1) or is_followed(x2) or is_followed(out)):
+        return record_call(matmul, (x1, x2, out, dtype))
     cdef Factors factors
     cdef long long[MAX_NDIM] dims
     cdef Array a, b, product
@@ -273,6 +277,8 @@ def addmm(c, a, b, /, alpha=1.0, beta=1.0):
     TypeError
         An operand is not an Array, or the types do not promote.
     """
+    if recording and (is_followed(c) or is_followed(a) or is_followed(b)):
+        return record_call(addmm, (c, a, b, alpha, beta))
     cdef Array addend = check_array(view_operand(c), "addmm: c")
     cdef Array product = None
     cdef int joint, code, wide
@@ -344,6 +350,8 @@ def vecdot(x1, x2, /, *, axis=-1):
     numpy.exceptions.AxisError
         An array lacks the axis, or the axis is not counted from the end.
     """
+    if recording and (is_followed(x1) or is_followed(x2)):
+        return record_call(vecdot, (x1, x2, axis))
     cdef Factors factors
     cdef Array a, b
     cdef int code, ndim
@@ -467,6 +475,8 @@ def tensordot(x1, x2, /, axes=2):
     >>> cyrt.tensordot(cyrt.ones((2, 3, 4)), cyrt.ones((3, 4, 5)), axes=2).shape
     (2, 5)
     """
+    if recording and (is_followed(x1) or is_followed(x2)):
+        return record_call(tensordot, (x1, x2, axes))
     cdef Array a, b
     cdef int code
     x1, x2 = view_operand(x1), view_operand(x2)
@@ -521,6 +531,8 @@ def dot(x1, x2, /, out=None):
     ValueError
         The sizes differ, or the arrays are on two devices.
     """
+    if recording and (is_followed(x1) or is_followed(x2)):
+        return record_call(dot, (x1, x2, out))
     return write_out("dot", sum_axes("dot", x1, x2, -2), out)
 
 
@@ -542,6 +554,8 @@ def inner(x1, x2, /):
     ValueError
         The sizes differ, or the arrays are on two devices.
     """
+    if recording and (is_followed(x1) or is_followed(x2)):
+        return record_call(inner, (x1, x2))
     return sum_axes("inner", x1, x2, -1)
 
 
@@ -579,6 +593,8 @@ def outer(x1, x2, /, out=None):
     Array
         An array of shape (x1.size, x2.size) and of the type of :func:`cyrt.result_type`.
     """
+    if recording and (is_followed(x1) or is_followed(x2)):
+        return record_call(outer, (x1, x2))
     cdef Array a = as_contiguous(check_array(view_operand(x1), "outer: x1"))
     cdef Array b = as_contiguous(check_array(view_operand(x2), "outer: x2"))
     cdef long long[2] dims
@@ -609,6 +625,8 @@ def matrix_transpose(x, /):
     ValueError
         x has fewer than two dimensions.
     """
+    if recording and is_followed(x):
+        return record_call(matrix_transpose, (x,))
     cdef Array a = check_array(x, "matrix_transpose: x")
     cdef long long[MAX_NDIM] dims
     cdef long long[MAX_NDIM] steps

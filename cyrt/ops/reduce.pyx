@@ -29,6 +29,8 @@ from cyrt.ops.ternary import where as where_
 from cyrt.runtime.memory cimport live_block
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state
+from cyrt.runtime.taping cimport is_followed, recording
+from cyrt.tape cimport record_call
 
 # The public names; the stub has them, too.
 __all__ = [
@@ -340,6 +342,8 @@ def sum(x, /, axis=None, dtype=None, out=None, keepdims=False, initial=None, whe
     >>> cyrt.sum(x, axis=0)
     Array([4, 6], dtype=int64)
     """
+    if recording and is_followed(x):
+        return record_call(sum, (x, axis, dtype, out, keepdims, initial, where))
     cdef Array array = array_of("sum", x)
     if where is not None:
         array = replace_masked("sum", array, where, 0)
@@ -358,6 +362,8 @@ def prod(x, /, axis=None, dtype=None, out=None, keepdims=False, initial=None, wh
     >>> cyrt.prod(cyrt.asarray([[1, 2], [3, 4]]), axis=1)
     Array([ 2, 12], dtype=int64)
     """
+    if recording and is_followed(x):
+        return record_call(prod, (x, axis, dtype, out, keepdims, initial, where))
     cdef Array array = array_of("prod", x)
     if where is not None:
         array = replace_masked("prod", array, where, 1)
@@ -399,6 +405,8 @@ def max(x, /, axis=None, out=None, keepdims=False, initial=None, where=None):
     >>> cyrt.max(x, axis=0)
     Array([3, 4], dtype=int64)
     """
+    if recording and is_followed(x):
+        return record_call(max, (x, axis, out, keepdims, initial, where))
     return write_result("max", reduce_extreme(MAX, MAXIMUM, x, axis, keepdims, initial, where), out)
 
 
@@ -411,6 +419,8 @@ def min(x, /, axis=None, out=None, keepdims=False, initial=None, where=None):
     >>> cyrt.min(cyrt.asarray([[1, 4], [3, 2]]), axis=1)
     Array([1, 2], dtype=int64)
     """
+    if recording and is_followed(x):
+        return record_call(min, (x, axis, out, keepdims, initial, where))
     return write_result("min", reduce_extreme(MIN, MINIMUM, x, axis, keepdims, initial, where), out)
 
 
@@ -439,6 +449,8 @@ def mean(x, /, axis=None, dtype=None, out=None, keepdims=False, *, where=None):
     >>> cyrt.mean(x, axis=1)
     Array([1.5, 3.5], dtype=float32)
     """
+    if recording and is_followed(x):
+        return record_call(mean, (x, axis, dtype, out, keepdims, where))
     cdef Finish finish = Finish(1.0, False)
     cdef Array array = cast_to_float(array_of("mean", x), "mean", dtype)
     cdef unsigned long long axes = axes_mask(array, axis)
@@ -490,6 +502,8 @@ def var(x, /, axis=None, dtype=None, out=None, ddof=None, keepdims=False, *, cor
     >>> cyrt.var(x, correction=1).round(4)
     Array(1.6667, dtype=float32)
     """
+    if recording and is_followed(x):
+        return record_call(var, (x, axis, dtype, out, ddof, keepdims, correction, where))
     result = reduce_variance("var", x, axis, dtype, ddof, correction, keepdims, where)
     return write_result("var", result, out)
 
@@ -504,6 +518,8 @@ def std(x, /, axis=None, dtype=None, out=None, ddof=None, keepdims=False, *, cor
     >>> cyrt.std(cyrt.asarray([1.0, 3.0, 1.0, 3.0]))
     Array(1., dtype=float32)
     """
+    if recording and is_followed(x):
+        return record_call(std, (x, axis, dtype, out, ddof, keepdims, correction, where))
     result = reduce_variance("std", x, axis, dtype, ddof, correction, keepdims, where)
     return write_result("std", result, out)
 
@@ -534,6 +550,8 @@ def any(x, /, axis=None, out=None, keepdims=False, *, where=None):
     >>> cyrt.any(cyrt.asarray([[0, 1], [0, 0]]), axis=1)
     Array([ True, False], dtype=bool)
     """
+    if recording and is_followed(x):
+        return record_call(any, (x, axis, out, keepdims, where))
     cdef Array array = array_of("any", x)
     if where is not None:
         array = replace_masked("any", array, where, 0)
@@ -551,6 +569,8 @@ def all(x, /, axis=None, out=None, keepdims=False, *, where=None):
     >>> bool(cyrt.all(x > 0))  # waits for the value
     True
     """
+    if recording and is_followed(x):
+        return record_call(all, (x, axis, out, keepdims, where))
     cdef Array array = array_of("all", x)
     if where is not None:
         array = replace_masked("all", array, where, 1)
@@ -588,6 +608,8 @@ def argmax(x, /, axis=None, out=None, *, keepdims=False):
     >>> cyrt.argmax(cyrt.asarray([1.0, 5.0, 3.0]))
     Array(1, dtype=int64)
     """
+    if recording and is_followed(x):
+        return record_call(argmax, (x, axis, out, keepdims))
     return write_result("argmax", reduce_index(ARGMAX, x, axis, keepdims), out)
 
 
@@ -600,6 +622,8 @@ def argmin(x, /, axis=None, out=None, *, keepdims=False):
     >>> cyrt.argmin(cyrt.asarray([[4, 1], [0, 2]]), axis=1)
     Array([1, 0], dtype=int64)
     """
+    if recording and is_followed(x):
+        return record_call(argmin, (x, axis, out, keepdims))
     return write_result("argmin", reduce_index(ARGMIN, x, axis, keepdims), out)
 
 
@@ -612,6 +636,8 @@ def count_nonzero(x, /, axis=None, *, keepdims=False):
     >>> cyrt.count_nonzero(cyrt.asarray([3, 0, 1, 0]))
     Array(2, dtype=int64)
     """
+    if recording and is_followed(x):
+        return record_call(count_nonzero, (x, axis, keepdims))
     return reduce_axes(COUNT_NONZERO, array_of("count_nonzero", x), axis, keepdims)
 
 
@@ -640,5 +666,7 @@ def logsumexp(x, /, axis=None, *, keepdims=False, out=None):
     >>> cyrt.logsumexp(cyrt.asarray([1000.0, 1000.0])).round(2)
     Array(1000.69, dtype=float32)
     """
+    if recording and is_followed(x):
+        return record_call(logsumexp, (x, axis, keepdims, out))
     result = reduce_axes(LOGSUMEXP, cast_to_float(array_of("logsumexp", x)), axis, keepdims)
     return write_result("logsumexp", result, out)

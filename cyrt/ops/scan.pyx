@@ -19,6 +19,8 @@ from cyrt.ops.promotion cimport BOOL, is_number
 from cyrt.ops.rows cimport flat, axis_last, axis_back
 from cyrt.ops.shapes cimport plus
 from cyrt.runtime.stream cimport current_state
+from cyrt.runtime.taping cimport is_followed, recording
+from cyrt.tape cimport record_call
 
 cdef int SUM = op_code("cumulative_sum"), PRODUCT = op_code("cumulative_prod")
 cdef list results = [_dtype(_result(each)).code for each in DTYPES]     # by type
@@ -97,6 +99,8 @@ def cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False):
     >>> cyrt.cumulative_sum(cyrt.asarray([1, 2, 3]))
     Array([1, 3, 6], dtype=int64)
     """
+    if recording and is_followed(x):
+        return record_call(cumulative_sum, (x, axis, dtype, include_initial))
     return cumulative(SUM, "cumulative_sum", x, axis, dtype, include_initial)
 
 
@@ -119,6 +123,8 @@ def cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False):
     Array
         An array of x's shape, one longer along the axis with `include_initial`.
     """
+    if recording and is_followed(x):
+        return record_call(cumulative_prod, (x, axis, dtype, include_initial))
     return cumulative(PRODUCT, "cumulative_prod", x, axis, dtype, include_initial)
 
 
@@ -132,12 +138,16 @@ cdef object numpy_cumulative(int op, str name, object x, object axis, object dty
 
 def cumsum(x, axis=None, dtype=None, out=None):
     """Compute :func:`cumulative_sum` in NumPy's form: without an axis x is flattened in C order."""
+    if recording and is_followed(x):
+        return record_call(cumsum, (x, axis, dtype, out))
     return numpy_cumulative(SUM, "cumsum", x, axis, dtype, out)
 
 
 def cumprod(x, axis=None, dtype=None, out=None):
     """Compute :func:`cumulative_prod` in NumPy's form: without an axis x is flattened in C
     order."""
+    if recording and is_followed(x):
+        return record_call(cumprod, (x, axis, dtype, out))
     return numpy_cumulative(PRODUCT, "cumprod", x, axis, dtype, out)
 
 

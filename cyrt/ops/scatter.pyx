@@ -18,6 +18,8 @@ from cyrt.ops.rows cimport flat
 from cyrt.ops.shapes import reshape
 from cyrt.ops.sort import argsort
 from cyrt.runtime.stream cimport current_state
+from cyrt.runtime.taping cimport is_followed, recording
+from cyrt.tape cimport record_call
 
 cdef int BOOL = _dtype("bool").code, UINT32 = _dtype("uint32").code
 
@@ -91,6 +93,16 @@ def combine_at(str name not None, Array x not None, key, Array values not None):
     combine(operation(name, x), x, flat(keys), copy(values) if overlaps(x, values) else values,
             1 if column is None else x.count // x.dims[0])
     return True
+
+
+def add_at(Array out not None, key, Array values not None):
+    """Add values to ``out[key]`` in place, those of an element that occurs several times one after
+    the other, and return the array: see :func:`combine_at`."""
+    if recording and (is_followed(out) or is_followed(values)):
+        return record_call(add_at, (out, key, values))
+    if not combine_at("add", out, key, values):
+        out[key] += values
+    return out
 
 
 def combine_by_key(str name not None, Array x not None, Array keys not None,

@@ -16,6 +16,8 @@ from cyrt.ops.elementwise cimport side_of
 from cyrt.ops.promotion cimport is_number, kinds, python_number, promote, promote_number
 from cyrt.ops.rows cimport flat
 from cyrt.runtime.stream cimport current_state
+from cyrt.runtime.taping cimport is_followed, recording
+from cyrt.tape cimport record_call
 
 cdef int BOOL = _dtype("bool").code, INT64 = _dtype("int64").code
 
@@ -63,6 +65,8 @@ def searchsorted(x1, /, v, side="left", sorter=None):
     >>> cyrt.searchsorted(cyrt.asarray([1, 3, 5]), cyrt.asarray([0, 3, 4]))
     Array([0, 1, 2], dtype=int64)
     """
+    if recording and (is_followed(x1) or is_followed(v)):
+        return record_call(searchsorted, (x1, v, side, sorter))
     cdef Array keys = check_array(x1, "searchsorted: x1"), values, order = None
     cdef int code
     if keys.ndim_ != 1:
@@ -98,6 +102,8 @@ def searchsorted(x1, /, v, side="left", sorter=None):
 def contains(x1, x2, invert):
     """Test which of x2's elements equal an element of x1, which is sorted; with `invert`, which
     equal no element."""
+    if recording and (is_followed(x1) or is_followed(x2)):
+        return record_call(contains, (x1, x2, invert))
     cdef Operand[4] operands
     cdef Array keys = x1, values = as_contiguous(x2)
     cdef Array result = new_array(device_of(values), BOOL, values.ndim_, values.dims)
@@ -135,6 +141,8 @@ def nonzero(x, /):
     >>> indices
     Array([1, 3], dtype=int64)
     """
+    if recording and is_followed(x):
+        return record_call(nonzero, (x,))
     cdef Array array = check_array(x, "nonzero: x")
     cdef int d
     if array.ndim_ == 0:

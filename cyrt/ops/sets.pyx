@@ -14,6 +14,8 @@ from cyrt.ops.scan import cumulative_sum, diff
 from cyrt.ops.search import contains
 from cyrt.ops.sort import argsort, sort
 from cyrt.ops.gather import take
+from cyrt.runtime.taping cimport is_followed, recording
+from cyrt.tape cimport record_call
 
 UniqueAll = namedtuple("UniqueAll", ["values", "indices", "inverse_indices", "counts"])
 UniqueCounts = namedtuple("UniqueCounts", ["values", "counts"])
@@ -84,6 +86,8 @@ def unique_all(x, /):
     counts : Array
         An array of int64.
     """
+    if recording and is_followed(x):
+        return record_call(unique_all, (x,))
     cdef Array array = check_array(x, "unique_all: x")
     ordered, places = sort_with_indices(flat(array))
     flags = mark_first(ordered)
@@ -106,6 +110,8 @@ def unique_counts(x, /):
     counts : Array
         An array of int64.
     """
+    if recording and is_followed(x):
+        return record_call(unique_counts, (x,))
     ordered = sorted_of(flat(check_array(x, "unique_counts: x")))
     starts = positions_where(mark_first(ordered))
     return UniqueCounts(take(ordered, starts), lengths(starts, ordered))
@@ -126,6 +132,8 @@ def unique_inverse(x, /):
     inverse_indices : Array
         int64, of x's shape.
     """
+    if recording and is_followed(x):
+        return record_call(unique_inverse, (x,))
     cdef Array array = check_array(x, "unique_inverse: x")
     ordered, places = sort_with_indices(flat(array))
     flags = mark_first(ordered)
@@ -144,6 +152,8 @@ def unique_values(x, /):
     Array
         A one-dimensional array of x's type.
     """
+    if recording and is_followed(x):
+        return record_call(unique_values, (x,))
     ordered = sorted_of(flat(check_array(x, "unique_values: x")))
     return select_where(ordered, mark_first(ordered))
 

@@ -9,6 +9,8 @@ from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array, shape_of, 
 from cyrt.ops.arguments import axes_of, axis_of, check_array, check_flags, is_int
 from cyrt.ops.copy cimport assign_array
 from cyrt.shape cimport read_sizes, tuple_of_shape
+from cyrt.runtime.taping cimport is_followed, recording
+from cyrt.tape cimport record_call
 
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
@@ -181,6 +183,12 @@ cdef object reshape_to(str name, object x, object shape, object order, object co
     cdef long long[MAX_NDIM] steps
     cdef Array array = array_of(name, x)
     cdef int ndim
+    if recording and is_followed(x):
+        if order == "K" and name != "reshape":
+            return record_call(reshape, (in_memory_order(array), shape, "C", copy))
+        if order == "A":
+            order = "F" if is_fortran(array) and not array.dense else "C"
+        return record_call(reshape, (x, shape, order, copy))
     if order != "C" and order != "F":
         if order == "A":
             order = "F" if is_fortran(array) and not array.dense else "C"
@@ -248,6 +256,8 @@ cdef Array in_order(Array x, const int* order):
     cdef long long[MAX_NDIM] dims
     cdef long long[MAX_NDIM] steps
     cdef int d
+    if recording and is_followed(x):
+        return record_call(permute_dims, (x, tuple([order[d] for d in range(x.ndim_)])))
     for d in range(x.ndim_):
         dims[d] = x.dims[order[d]]
         steps[d] = x.steps[order[d]]
@@ -255,6 +265,8 @@ cdef Array in_order(Array x, const int* order):
 
 
 cdef object permute_axes(str name, object x, object axes):
+    if recording and is_followed(x):
+        return record_call(permute_dims, (x, axes))
     cdef int[MAX_NDIM] order
     cdef Array array = array_of(name, x)
     if not isinstance(axes, (tuple, list)):
@@ -327,6 +339,8 @@ def moveaxis(x, /, source, destination):
     source, destination : int or tuple of int
         The axes, and as many positions in the result.
     """
+    if recording and is_followed(x):
+        return record_call(moveaxis, (x, source, destination))
     cdef int[MAX_NDIM] sources
     cdef int[MAX_NDIM] places
     cdef int[MAX_NDIM] order
@@ -369,6 +383,8 @@ def swapaxes(x, /, axis1, axis2):
     numpy.exceptions.AxisError
         x has no such axis. The error is also an IndexError and a ValueError.
     """
+    if recording and is_followed(x):
+        return record_call(swapaxes, (x, axis1, axis2))
     cdef int[MAX_NDIM] order
     cdef Array array = array_of("swapaxes", x)
     cdef int a = axis_at(axis1, array.ndim_), b = axis_at(axis2, array.ndim_)
@@ -393,6 +409,8 @@ def flip(x, /, axis=None):
     Array([[3, 4],
            [1, 2]], dtype=int64)
     """
+    if recording and is_followed(x):
+        return record_call(flip, (x, axis))
     cdef int[MAX_NDIM] axes
     cdef long long[MAX_NDIM] steps
     cdef Array array = array_of("flip", x)
@@ -430,6 +448,8 @@ def expand_dims(x, /, axis):
     >>> cyrt.expand_dims(cyrt.zeros((3, 4)), axis=1).shape
     (3, 1, 4)
     """
+    if recording and is_followed(x):
+        return record_call(expand_dims, (x, axis))
     cdef int[MAX_NDIM] axes
     cdef long long[MAX_NDIM] dims
     cdef long long[MAX_NDIM] steps
@@ -476,6 +496,8 @@ def squeeze(x, /, axis=None):
     >>> cyrt.squeeze(cyrt.zeros((1, 3, 1))).shape
     (3,)
     """
+    if recording and is_followed(x):
+        return record_call(squeeze, (x, axis))
     cdef int[MAX_NDIM] axes
     cdef bint[MAX_NDIM] dropped
     cdef long long[MAX_NDIM] dims
@@ -539,6 +561,8 @@ def unstack(x, /, axis=0):
     x : Array
     axis : int
     """
+    if recording and is_followed(x):
+        return record_call(unstack, (x, axis))
     cdef long long[MAX_NDIM] dims
     cdef long long[MAX_NDIM] steps
     cdef Array array = array_of("unstack", x)
@@ -578,6 +602,8 @@ def split(x, /, indices_or_sections, axis=0):
     >>> cyrt.split(cyrt.arange(6), [1, 4])[1]
     Array([1, 2, 3], dtype=int64)
     """
+    if recording and is_followed(x):
+        return record_call(split, (x, indices_or_sections, axis))
     cdef Array array = array_of("split", x)
     cdef int along = axis_at(axis, array.ndim_)
     cdef long long size = array.dims[along], start, stop

@@ -13,6 +13,8 @@ from cyrt.ops.arguments import axis_of, check_array, check_flags, int_of
 from cyrt.ops.gather import take_along_axis
 from cyrt.ops.rows cimport flat, axis_last, axis_back
 from cyrt.runtime.stream cimport current_state
+from cyrt.runtime.taping cimport is_followed, recording
+from cyrt.tape cimport record_call
 
 cdef int INT64 = _dtype("int64").code
 cdef tuple KINDS = ("quicksort", "mergesort", "heapsort", "stable")
@@ -98,6 +100,8 @@ def sort(x, /, axis=-1, kind=None, *, descending=False, stable=True):
     >>> cyrt.sort(x, descending=True)
     Array([3, 2, 1], dtype=int64)
     """
+    if recording and is_followed(x):
+        return record_call(sort, (x, axis, kind, descending, stable))
     x, axis = check_arguments(x, axis, kind, descending, stable, "sort")
     return sorted_along(x, axis, False, descending)
 
@@ -136,6 +140,8 @@ def argsort(x, /, axis=-1, kind=None, *, descending=False, stable=True):
     >>> cyrt.argsort(x, descending=True)
     Array([0, 2, 1], dtype=int64)
     """
+    if recording and is_followed(x):
+        return record_call(argsort, (x, axis, kind, descending, stable))
     x, axis = check_arguments(x, axis, kind, descending, stable, "argsort")
     return sorted_along(x, axis, True, descending)
 
@@ -180,6 +186,8 @@ def top_k(x, k, /, axis=-1):
     >>> cyrt.top_k(cyrt.asarray([3, 1, 4, 1, 5]), 2)
     (Array([5, 4], dtype=int64), Array([4, 2], dtype=int64))
     """
+    if recording and is_followed(x):
+        return record_call(top_k, (x, k, axis))
     x, axis = check_arguments(x, axis, None, False, True, "top_k")
     count = int_of(k, "top_k: k")
     if not 0 <= count <= x.shape[axis]:

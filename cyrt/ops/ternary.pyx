@@ -20,6 +20,8 @@ from cyrt.ops.promotion cimport (
 )
 from cyrt.ops.search import nonzero
 from cyrt.ops.tensors cimport view_operand, view_output
+from cyrt.runtime.taping cimport is_followed, recording
+from cyrt.tape cimport record_call
 
 cdef int CLIP = op_code("clip"), POSITIVE = op_code("positive")
 cdef int MAXIMUM = op_code("maximum"), MINIMUM = op_code("minimum")
@@ -150,6 +152,8 @@ def clip(x, /, min=None, max=None, out=None, *, a_min=None, a_max=None):
     >>> cyrt.clip(cyrt.asarray([-2, 0, 5]), 0, 3)
     Array([0, 0, 3], dtype=int64)
     """
+    if recording and (is_followed(x) or is_followed(min) or is_followed(max) or is_followed(out)):
+        return record_call(clip, (x, min, max, out, a_min, a_max))
     cdef PyObject* operands[3]
     cdef Array array
     cdef int code, i

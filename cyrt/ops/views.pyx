@@ -11,6 +11,8 @@ from cyrt.ndarray cimport Array, are_apart, itemsizes, shape_of, view_of
 from cyrt.ops.shapes cimport array_of, axis_at, check_ndim
 from cyrt.runtime.memory cimport READ_ONLY
 from cyrt.shape cimport check_size
+from cyrt.runtime.taping cimport is_followed, recording
+from cyrt.tape cimport record_call
 
 
 def diagonal(x, /, offset=0, axis1=0, axis2=1):
@@ -37,6 +39,8 @@ def diagonal(x, /, offset=0, axis1=0, axis2=1):
     numpy.exceptions.AxisError
         x has no such axis.
     """
+    if recording and is_followed(x):
+        return record_call(diagonal, (x, offset, axis1, axis2))
     cdef long long[MAX_NDIM] dims
     cdef long long[MAX_NDIM] steps
     cdef Array array = array_of("diagonal", x)
@@ -75,6 +79,8 @@ def windows(x, length, /):
     Array
         A view of shape ``(..., n - length + 1, length)``.
     """
+    if recording and is_followed(x):
+        return record_call(windows, (x, length))
     cdef long long[MAX_NDIM] dims
     cdef long long[MAX_NDIM] steps
     cdef Array array = array_of("sliding_window_view", x), view
@@ -106,6 +112,8 @@ def view_as(x, dtype, /):
     ValueError
         Such a view is not possible.
     """
+    if recording and is_followed(x):
+        return record_call(view_as, (x, dtype))
     cdef long long[MAX_NDIM] dims
     cdef long long[MAX_NDIM] steps
     cdef Array array = array_of("view", x)

@@ -34,6 +34,11 @@ cdef class Memory:
     cdef bint initialised       # a Buffer has received its memory
     cdef bint tracked           # by the garbage collector
     cdef Memory base            # a view's: the Memory that owns the block
+    # The tape that follows it, 0: none; its node there, -1: none; and its block's version when that
+    # began, see runtime/taping.
+    cdef unsigned long long tape
+    cdef int node
+    cdef unsigned int version
     cdef object owner           # the object that owns the memory if the pool does not
     cdef void* heap             # host memory that is freed with the object
     cdef object __weakref__

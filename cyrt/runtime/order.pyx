@@ -19,6 +19,7 @@ from cyrt.runtime.state cimport (
 from cyrt.runtime.stream_state cimport (
     flush, last_undeclared, legacy_state, link, mark_work, order_launched, refuse_captured, states,
 )
+from cyrt.runtime.taping cimport note_write
 from cyrt.runtime.waiting cimport is_done, poll, query_stream
 from cyrt.runtime.submission cimport (
     end_submission, let_pass, priority_thread, release_priority, request_priority, try_submission,
@@ -413,6 +414,8 @@ cdef int begin_turn(StreamState* stream, Block* first, Access first_access, Bloc
 cdef int begin_direct(StreamState* stream, Block* first, Access first_access, Block* second,
                       Access second_access) except -1:
     begin_turn(stream, first, first_access, second, second_access, False)
+    note_write(first, first_access)
+    note_write(second, second_access)
     if first_access == OVERWRITE:
         mark_valid(first)
     if second_access == OVERWRITE:
@@ -438,6 +441,7 @@ cdef int begin_copy(StreamState* own, Block* block, Access access,
             result = poll(query_stream, own.handle, &begin)
         if result == CUDA_SUCCESS:
             leave_quietly(entered)
+            note_write(block, access)
             if access == OVERWRITE and block.generation == generation:
                 mark_valid(block)
             return 0

@@ -59,6 +59,7 @@ cdef struct Block:
     int slot
     int entry                   # 1 + its index in the row that has it; 0: none has it
     unsigned int site           # `number` of the site that has it; 0: none has it
+    unsigned int version        # number of writes as long as tapes exist, see runtime/taping
     short bin               # size class, -1: returned directly to the driver
     signed char state       # a BlockState
     unsigned int poison         # number of the error that lost its contents; 0: none
@@ -69,6 +70,7 @@ cdef struct Block:
     int max_readers
     int num_others
     Hazard* others              # those of other recordings that read it and are not committed
+    unsigned long long tape     # the tape that has recorded a write of what it follows; 0: none
     # Number of the operation that used it last, and the generation then; they are stored while a
     # round is searched for.
     unsigned long long last_use

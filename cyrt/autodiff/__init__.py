@@ -1,0 +1,16 @@
+"""Automatic differentiation: the functions that users call, and the rules of cyrt's functions."""
+
+from __future__ import annotations
+
+from cyrt import tape as _tape
+from cyrt.autodiff import elementwise as _elementwise  # noqa: F401
+from cyrt.autodiff import indexing as _indexing  # noqa: F401
+from cyrt.autodiff import products as _products  # noqa: F401
+from cyrt.autodiff import reductions as _reductions  # noqa: F401
+from cyrt.autodiff import shapes as _shapes  # noqa: F401
+from cyrt.autodiff.adapting import adapt as _adapt
+from cyrt.autodiff.transforms import grad, stop_gradient, value_and_grad, vjp
+
+_tape.bind(_adapt)
+
+__all__ = ["grad", "stop_gradient", "value_and_grad", "vjp"]

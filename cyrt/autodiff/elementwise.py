@@ -1,0 +1,184 @@
+"""The gradients of elementwise functions.
+
+Gradients have the shape of the result: the tape sums them over the dimensions along which an
+operand was broadcast, and casts them to its type. For complex numbers they are JAX's: nothing is
+conjugated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from cyrt import tape
+from cyrt.ndarray import Array
+from cyrt.ops import functions as f
+from cyrt.ops.elementwise import chosen
+from cyrt.ops.ternary import clip, where
+
+_LN2, _LN10 = math.log(2), math.log(10)
+_TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
+
+
+def _rule(function: Any, operand: str, backward: Callable[..., Any]) -> None:
+    tape.register(function, operand, backward, strict=False)
+
+
+def _unary(function: Any, backward: Callable[..., Any]) -> None:
+    _rule(function, "x", backward)
+
+
+def _binary(function: Any, first: Callable[..., Any], second: Callable[..., Any]) -> None:
+    _rule(function, "x1", first)
+    _rule(function, "x2", second)
+
+
+def _where(condition: Any, g: Array) -> Array:
+    """Return g where a condition is true, and zeros elsewhere."""
+    return where(condition, g, 0.0)
+
+
+def _abs(g: Array, x: Array) -> Array:
+    return g * f.sign(x) if x.dtype.kind == "f" else g * f.conj(f.sign(x))
+
+
+def _pow_base(g: Array, x1: Any, x2: Any) -> Array:
+    """x2 * x1**(x2 - 1), and 0 for the exponent 0."""
+    if not isinstance(x2, Array):
+        return g * 0.0 if x2 == 0 else g if x2 == 1 else g * (x1 ** (x2 - 1) * x2)
+    return g * where(f.equal(x2, 0), 0.0, x2 * x1 ** where(f.equal(x2, 0), 1.0, x2 - 1))
+
+
+def _pow_exponent(g: Array, x1: Any, result: Array) -> Array:
+    """log(x1) * x1**x2, and 0 for the base 0."""
+    if not isinstance(x1, Array):
+        return g * (result * math.log(x1)) if x1 > 0 else _where(False, g)
+    return g * where(f.equal(x1, 0), 0.0, result * f.log(where(f.equal(x1, 0), 1.0, x1)))
+
+
+def _extreme(g: Array, own: Any, other: Any, result: Array) -> Array:
+    """Give the gradient to the operand that is the result; half of it if both are."""
+    mine = f.equal(own, result)
+    return where(f.logical_and(mine, f.equal(other, result)), g * 0.5, where(mine, g, 0.0))
+
+
+def _share(g: Array, own: Any, other: Any) -> Array:
+    """The part of the first operand in log(exp(own) + exp(other)); half if both are infinite."""
+    return g * where(f.equal(own, other), 0.5, f.sigmoid(own - other))
+
+
+_binary(f.add, lambda g: g, lambda g: g)
+_binary(f.subtract, lambda g: g, lambda g: -g)
+_binary(f.multiply, lambda g, x2: g * x2, lambda g, x1: g * x1)
+_binary(f.divide, lambda g, x2: g / x2, lambda g, x2, result: -g * result / x2)
+_binary(f.pow, _pow_base, _pow_exponent)
+_binary(
+    f.maximum,
+    lambda g, x1, x2, result: _extreme(g, x1, x2, result),
+    lambda g, x1, x2, result: _extreme(g, x2, x1, result),
+)
+_binary(
+    f.minimum,
+    lambda g, x1, x2, result: _extreme(g, x1, x2, result),
+    lambda g, x1, x2, result: _extreme(g, x2, x1, result),
+)
+_binary(
+    f.atan2,
+    lambda g, x1, x2: g * x2 / (x1 * x1 + x2 * x2),
+    lambda g, x1, x2: -g * x1 / (x1 * x1 + x2 * x2),
+)
+_binary(
+    f.hypot,
+    lambda g, x1, result: g * where(f.equal(result, 0), 0.0, x1 / result),
+    lambda g, x2, result: g * where(f.equal(result, 0), 0.0, x2 / result),
+)
+_binary(f.logaddexp, lambda g, x1, x2: _share(g, x1, x2), lambda g, x1, x2: _share(g, x2, x1))
+_binary(f.remainder, lambda g: g, lambda g, x1, x2: -g * f.floor(x1 / x2))
+_binary(f.copysign, lambda g, x1, x2: where(f.signbit(x1) == f.signbit(x2), g, -g), lambda g: None)
+
+_unary(f.abs, _abs)
+_unary(f.negative, lambda g: -g)
+_unary(f.positive, lambda g: g)
+_unary(f.square, lambda g, x: g * (x * 2.0))
+_unary(f.sqrt, lambda g, result: g * 0.5 / result)
+_unary(f.rsqrt, lambda g, x, result: g * (result / x * -0.5))
+_unary(f.cbrt, lambda g, result: g / (result * result * 3.0))
+_unary(f.reciprocal, lambda g, result: -g * result * result)
+_unary(f.exp, lambda g, result: g * result)
+_unary(f.exp2, lambda g, result: g * (result * _LN2))
+_unary(f.expm1, lambda g, result: g * (result + 1.0))
+_unary(f.log, lambda g, x: g / x)
+_unary(f.log2, lambda g, x: g / (x * _LN2))
+_unary(f.log10, lambda g, x: g / (x * _LN10))
+_unary(f.log1p, lambda g, x: g / (x + 1.0))
+_unary(f.sin, lambda g, x: g * f.cos(x))
+_unary(f.cos, lambda g, x: -g * f.sin(x))
+_unary(f.tan, lambda g, result: g * (result * result + 1.0))
+_unary(
+    f.asin,
+    lambda g, x: g * f.rsqrt(1.0 - x * x) if x.dtype.kind == "f" else g / f.sqrt(1.0 - x * x),
+)
+_unary(
+    f.acos,
+    lambda g, x: -g * f.rsqrt(1.0 - x * x) if x.dtype.kind == "f" else -g / f.sqrt(1.0 - x * x),
+)
+_unary(f.atan, lambda g, x: g / (x * x + 1.0))
+_unary(f.sinh, lambda g, x: g * f.cosh(x))
+_unary(f.cosh, lambda g, x: g * f.sinh(x))
+_unary(f.tanh, lambda g, result: g * (1.0 - result * result))
+_unary(f.asinh, lambda g, x: g / f.sqrt(x * x + 1.0))
+_unary(f.acosh, lambda g, x: g / (f.sqrt(x - 1.0) * f.sqrt(x + 1.0)))
+_unary(f.atanh, lambda g, x: g / (1.0 - x * x))
+_unary(f.erf, lambda g, x: g * (f.exp(-x * x) * _TWO_OVER_ROOT_PI))
+_unary(f.erfc, lambda g, x: g * (f.exp(-x * x) * -_TWO_OVER_ROOT_PI))
+_unary(f.erfinv, lambda g, result: g * (f.exp(result * result) / _TWO_OVER_ROOT_PI))
+_unary(f.sigmoid, lambda g, result: g * (result * (1.0 - result)))
+_unary(f.conj, lambda g: f.conj(g))
+_unary(f.real, lambda g: g)
+_unary(f.imag, lambda g: g * -1j)
+
+tape.register(chosen, "x1", lambda g, condition: _where(condition, g), strict=False)
+tape.register(chosen, "x2", lambda g, condition: where(condition, 0.0, g), strict=False)
+
+
+def _above(x: Any, bound: Any) -> Any:
+    return True if bound is None else f.greater_equal(x, bound)
+
+
+def _clip(g: Array, x: Array, min: Any, max: Any, a_min: Any, a_max: Any) -> Array:
+    """1 inside and at the bounds."""
+    low, high = (min if min is not None else a_min), (max if max is not None else a_max)
+    if low is not None:
+        g = _where(f.greater_equal(x, low), g)
+    return g if high is None else _where(f.less_equal(x, high), g)
+
+
+def _clip_min(g: Array, x: Array, min: Any, max: Any, a_max: Any) -> Array:
+    high = max if max is not None else a_max
+    g = _where(f.less(x, min), g)
+    return g if high is None else _where(f.less_equal(min, high), g)
+
+
+def _clip_max(g: Array, x: Array, min: Any, max: Any, a_min: Any) -> Array:
+    low = min if min is not None else a_min
+    below = x if low is None else f.maximum(x, low)
+    return _where(f.greater(below, max), g)
+
+
+tape.register(clip, "x", _clip, strict=False)
+tape.register(clip, "min", _clip_min, strict=False)
+tape.register(clip, "max", _clip_max, strict=False)
+
+# Constant almost everywhere, or of a type that has no gradient.
+for _each in (
+    *(f.ceil, f.floor, f.round, f.trunc, f.sign, f.signbit, f.floor_divide),
+    *(f.equal, f.not_equal, f.less, f.less_equal, f.greater, f.greater_equal),
+    *(f.isfinite, f.isinf, f.isnan),
+    *(f.logical_and, f.logical_or, f.logical_xor, f.logical_not),
+    *(f.bitwise_and, f.bitwise_or, f.bitwise_xor, f.bitwise_invert),
+    *(f.bitwise_left_shift, f.bitwise_right_shift, f.gcd, f.lcm),
+):
+    tape.register_constant(_each)
+for _each in (f.nextafter, f.lgamma, f.i0):
+    tape.refuse(_each, "its derivative is no function of cyrt")

@@ -1,0 +1,970 @@
+"""The tape: calls of functions that have rules, and the gradients that follow from them."""
+
+cimport cython
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.stdlib cimport calloc, free, realloc
+from libc.string cimport memcpy, memset
+
+import inspect
+
+from cyrt.builtin import catalogue
+from cyrt.builtin.entry cimport MAX_OPS, op_code
+from cyrt.builtin.space cimport tuple_of_sizes
+from cyrt.dtypes import DTYPES
+from cyrt.ndarray cimport Array, has_shape, shape_of, view_of
+from cyrt.kernels.vectorcall cimport PyVectorcall_NARGS, Vectorcall, offer_vectorcall
+from cyrt.operators cimport ops
+from cyrt.runtime cimport taping
+from cyrt.runtime.memory cimport Memory, block_of
+from cyrt.runtime.state cimport Block
+from cyrt.runtime.taping cimport Thread, close_tape, is_followed, open_tape, this_thread
+
+cdef extern from *:
+    """
+    #define cyrt_frame() ((PyObject*)PyEval_GetFrame())
+    #define cyrt_code_of(frame) ((PyObject*)PyFrame_GetCode((PyFrameObject*)(frame)))
+    /* The instruction that a frame executes, as an offset into its code, and the line of that. */
+    #define cyrt_offset_of(frame) PyFrame_GetLasti((PyFrameObject*)(frame))
+    #define cyrt_line_of(code, offset) PyCode_Addr2Line((PyCodeObject*)(code), offset)
+    #define cyrt_items(items) (((PyTupleObject*)(items))->ob_item)
+    """
+    PyObject* cyrt_frame()
+    object cyrt_code_of(PyObject* frame)
+    int cyrt_offset_of(PyObject* frame)
+    int cyrt_line_of(PyObject* code, int offset)
+    PyObject** cyrt_items(object items)
+
+cdef extern from "Python.h":
+    object PyObject_Vectorcall(object callee, PyObject** values, size_t count, PyObject* keywords)
+
+cdef enum:
+    MOST_VALUES = 24        # values of a node, and arguments of a function of a rule
+    MOST_LEVELS = 60
+    FIRST_FLOAT = 9         # element types from this code on have gradients
+    # Where a function of a rule finds an argument that is not a value of the node.
+    GRADIENT = -1
+    WANTED = -2
+
+# What is kept for a value: a call's argument, its shape or its type, or the result.
+cdef enum Kind:
+    ARGUMENT
+    SHAPE
+    DTYPE
+    RESULT
+
+cdef enum NodeKind:
+    CALL
+    LEAF
+    OUTPUT                  # one of several results; its parent is the call
+
+cdef struct Node:
+    PyObject* rule          # those of calls; both are owned
+    PyObject* plan
+    PyObject* code          # where the call was made: owned
+    int offset
+    short kind
+    short dtype
+    int place               # of a result among several; of a call: the number of results, 0: one
+    int num_parents
+    int first_parent
+    int num_values
+    int first_value
+    int ndim
+    int first_size
+    unsigned long long versions
+
+cdef int ADD = op_code("add")
+cdef dict rules = {}        # by function
+cdef PyObject* rules_of_ops[MAX_OPS]
+memset(rules_of_ops, 0, sizeof(rules_of_ops))
+
+
+# -- rules -----------------------------------------------------------------------------------------
+
+
+@cython.final
+cdef class Part:
+    """A function of a rule: it computes the gradients of one operand or more."""
+    cdef object backward
+    cdef int num_slots, num_arguments
+    cdef short[MOST_OPERANDS] slots
+    cdef short[MOST_VALUES] arguments
+
+
+@cython.final
+cdef class Plan:
+    """What a call keeps if some of its operands are followed, and who gets it."""
+    cdef list parts
+    cdef int num_values
+    cdef short[MOST_VALUES] kinds
+    cdef short[MOST_VALUES] positions
+
+
+cdef tuple parameters_of(object function):
+    return tuple(inspect.signature(function).parameters)
+
+
+cdef int positional_of(object function) except -1:
+    """Return the number of a function's parameters that are not given by name only."""
+    return sum([each.kind != each.KEYWORD_ONLY
+                for each in inspect.signature(function).parameters.values()])
+
+
+cdef class Rule:
+    """How one function is differentiated."""
+
+    def __init__(self, function, tuple parameters, tuple operands):
+        self.function, self.parameters = function, parameters
+        self.name = getattr(function, "__name__", repr(function))
+        self.num_operands, self.num_positional = len(operands), positional_of(function)
+        if self.num_operands > MOST_OPERANDS:
+            raise ValueError(f"{self.name}: expected at most {<int>MOST_OPERANDS} operands")
+        for i, each in enumerate(operands):
+            self.operands[i] = parameters.index(each)
+        self.out = parameters.index("out") if "out" in parameters else -1
+        self.parts, self.plans = [], {}
+
+
+cdef object source_of(Rule rule, str name):
+    """Return the kind and the position of what a parameter of a rule's function stands for."""
+    if name == "result":
+        return RESULT, 0
+    if name in rule.parameters:
+        return ARGUMENT, rule.parameters.index(name)
+    for end, kind in (("_shape", SHAPE), ("_dtype", DTYPE)):
+        if name.endswith(end) and name.removesuffix(end) in rule.parameters:
+            return kind, rule.parameters.index(name.removesuffix(end))
+    raise TypeError(f"a gradient of {rule.name}: expected g, wanted, result, or a parameter of "
+                    f"{rule.name}{rule.parameters}, perhaps with _shape or _dtype, got {name!r}")
+
+
+cdef Plan make_plan(Rule rule, unsigned int operands):
+    cdef Plan plan = Plan()
+    cdef Part part
+    cdef list sources = []
+    plan.parts = []
+    for slots, backward in rule.parts:
+        if not rule.sequence and not any([operands >> each & 1 for each in slots]):
+            continue
+        part = Part()
+        part.backward, part.num_slots = backward, len(slots)
+        for i, each in enumerate(slots):
+            part.slots[i] = each
+        names = parameters_of(backward)
+        part.num_arguments = len(names)
+        for i, name in enumerate(names):
+            if name == "g":
+                part.arguments[i] = GRADIENT
+            elif name == "wanted":
+                part.arguments[i] = WANTED
+            else:
+                source = source_of(rule, name)
+                if source not in sources:
+                    sources.append(source)
+                part.arguments[i] = sources.index(source)
+        plan.parts.append(part)
+    if len(sources) > MOST_VALUES:
+        raise ValueError(f"a gradient of {rule.name} needs too many values")
+    plan.num_values = len(sources)
+    for i, (kind, position) in enumerate(sources):
+        plan.kinds[i], plan.positions[i] = kind, position
+    return plan
+
+
+cdef Plan plan_of(Rule rule, unsigned int operands):
+    plan = rule.plans.get(operands)
+    if plan is None:
+        plan = rule.plans[operands] = make_plan(rule, operands)
+    return <Plan>plan
+
+
+def register(function, operands, backward, *, bint sequence=False, bint strict=True):
+    """Say how a function is differentiated.
+
+    Parameters
+    ----------
+    function : callable
+        The function, which records its calls by `record_call` or is `differentiable`.
+    operands : str or tuple of str
+        The parameters of the function whose gradients `backward` computes. A function may be
+        registered several times, for other operands each time.
+    backward : callable
+        It returns the gradient of the operand, or a tuple of those of several; None is zero. What
+        it needs is known by the names of its parameters: ``g`` is the gradient of the result
+        (if there are several results, a list of them, with None for zero), ``result`` the result,
+        ``wanted`` a tuple of bool that says of which operands the gradient is used, ``NAME`` the
+        function's argument of that name, ``NAME_shape`` and ``NAME_dtype`` its shape and type.
+        What is not named is not kept.
+    sequence : bool
+        Whether the operand is a sequence of arrays: `backward` returns a list of gradients.
+    strict : bool
+        Whether gradients have the shapes of the operands. Otherwise they have the shape of the
+        result, and are summed over the dimensions along which the operand was broadcast.
+    """
+    cdef Rule rule
+    names = (operands,) if isinstance(operands, str) else tuple(operands)
+    rule = rules.get(function)
+    if rule is None or rule.num_operands == 0:
+        rule = Rule(function, parameters_of(function), names)
+        rule.sequence, rule.strict = sequence, strict
+        add_rule(rule)
+        first = 0
+    else:
+        first = rule.num_operands
+        for each in names:
+            rule.operands[rule.num_operands] = rule.parameters.index(each)
+            rule.num_operands += 1
+    rule.parts.append((tuple(range(first, first + len(names))), backward))
+    make_plan(rule, (1 << rule.num_operands) - 1)       # checks the names
+    rule.plans.clear()
+
+
+def register_constant(function):
+    """Say that a function's result has no gradient: it does not change, or has no such type."""
+    cdef Rule rule = Rule(function, parameters_of(function), ())
+    rule.constant = True
+    add_rule(rule)
+
+
+def refuse(function, str reason not None):
+    """Say that a function cannot be differentiated, and why."""
+    cdef Rule rule = Rule(function, parameters_of(function), ())
+    rule.refusal = reason
+    add_rule(rule)
+
+
+cdef int add_rule(Rule rule) except -1:
+    op = getattr(rule.function, "operation", None)
+    rules[rule.function] = rule
+    if op is not None:
+        rules_of_ops[op] = <PyObject*>rule
+    return 0
+
+
+def kind_of_rule(function):
+    """Return "gradient", "constant", or the reason why a function is refused; None without a
+    rule."""
+    cdef Rule rule = rules.get(function)
+    if rule is None:
+        return None
+    return "constant" if rule.constant else rule.refusal or "gradient"
+
+
+cdef Rule rule_of(int op):
+    cdef Rule rule = None if rules_of_ops[op] == NULL else <Rule>rules_of_ops[op]
+    if rule is None or rule.refusal is not None:
+        name = catalogue.OPS[op]
+        raise TypeError(f"{name}: {'there is no gradient' if rule is None else rule.refusal}; "
+                        "stop_gradient() makes a constant of the argument")
+    return rule
+
+
+# -- recording -------------------------------------------------------------------------------------
+
+
+@cython.final
+@cython.no_gc_clear
+cdef class Tape:
+    cdef unsigned long long number
+    cdef int levels             # number of levels that are not closed
+    cdef int holders            # number of functions that need the values later
+    cdef Node* nodes
+    cdef unsigned long long* masks
+    cdef int num_nodes, most_nodes
+    cdef int* parents
+    cdef int num_parents, most_parents
+    cdef PyObject** values
+    cdef int num_values, most_values
+    cdef long long* sizes
+    cdef int num_sizes, most_sizes
+
+    def __cinit__(self):
+        taping.num_tapes += 1
+
+    def __dealloc__(self):
+        cdef int i
+        for i in range(self.num_nodes):
+            drop_values(self, &self.nodes[i])
+            drop(self.nodes[i].rule)
+            drop(self.nodes[i].plan)
+            drop(self.nodes[i].code)
+        free(self.nodes)
+        free(self.masks)
+        free(self.parents)
+        free(self.values)
+        free(self.sizes)
+        taping.num_tapes -= 1
+
+
+cdef inline void drop(PyObject* owned) noexcept:
+    if owned != NULL:
+        Py_DECREF(<object>owned)
+
+
+cdef void drop_values(Tape tape, Node* node) noexcept:
+    cdef int i
+    cdef PyObject* value
+    for i in range(node.first_value, node.first_value + node.num_values):
+        value, tape.values[i] = tape.values[i], NULL
+        drop(value)
+
+
+cdef void* grow(void* old, int* most, int needed, size_t size) except NULL:
+    cdef int room = 2 * needed + 64
+    cdef void* grown = realloc(old, room * size)
+    if grown == NULL:
+        raise MemoryError()
+    most[0] = room
+    return grown
+
+
+cdef inline int reserve(Tape tape, int parents, int values, int sizes) except -1:
+    """Make room for a node."""
+    cdef int most = tape.most_nodes
+    if tape.num_nodes + 1 > tape.most_nodes:
+        tape.nodes = <Node*>grow(tape.nodes, &most, tape.num_nodes + 1, sizeof(Node))
+        tape.masks = <unsigned long long*>grow(
+            tape.masks, &tape.most_nodes, tape.num_nodes + 1, sizeof(unsigned long long))
+        if this_thread().current == <void*>tape:
+            this_thread().masks = tape.masks
+    if tape.num_parents + parents > tape.most_parents:
+        tape.parents = <int*>grow(tape.parents, &tape.most_parents, tape.num_parents + parents,
+                                  sizeof(int))
+    if tape.num_values + values > tape.most_values:
+        tape.values = <PyObject**>grow(tape.values, &tape.most_values, tape.num_values + values,
+                                       sizeof(PyObject*))
+    if tape.num_sizes + sizes > tape.most_sizes:
+        tape.sizes = <long long*>grow(tape.sizes, &tape.most_sizes, tape.num_sizes + sizes,
+                                      sizeof(long long))
+    return 0
+
+
+cdef int add_node(Tape tape, NodeKind kind, int num_parents, int num_values, Array x,
+                  unsigned long long mask) except -1:
+    """Append a node for the value x, whose parents are already behind the others'. Return its
+    number. The values are set afterwards."""
+    cdef Node* node
+    cdef int i, ndim = 0 if x is None else x.ndim_
+    reserve(tape, num_parents, num_values, ndim)
+    node = &tape.nodes[tape.num_nodes]
+    memset(node, 0, sizeof(Node))
+    node.kind, node.num_parents, node.num_values, node.ndim = kind, num_parents, num_values, ndim
+    node.first_parent, node.first_value = tape.num_parents, tape.num_values
+    node.first_size = tape.num_sizes
+    if x is not None:
+        node.dtype = x.code
+        for i in range(ndim):
+            tape.sizes[tape.num_sizes + i] = x.dims[i]
+    for i in range(num_values):
+        tape.values[tape.num_values + i] = NULL
+    tape.num_parents += num_parents
+    tape.num_values += num_values
+    tape.num_sizes += ndim
+    tape.masks[tape.num_nodes] = mask
+    tape.num_nodes += 1
+    return tape.num_nodes - 1
+
+
+cdef inline void follow(Tape tape, Array x, int node) noexcept:
+    cdef Block* block = block_of(x)
+    x.tape, x.node = tape.number, node
+    x.version = 0 if block == NULL else block.version
+
+
+cdef inline int node_of(Tape tape, object x, unsigned long long* mask) except -2:
+    """Return the node of an operand that is followed, and add its levels to the mask; else -1."""
+    if not is_followed(x):
+        return -1
+    mask[0] |= tape.masks[(<Memory>x).node] & this_thread().live
+    return (<Memory>x).node
+
+
+cdef int check_others(Rule rule, PyObject** arguments, Py_ssize_t count) except -1:
+    """Raise TypeError for an argument that is followed and is no operand."""
+    cdef int i, j
+    for i in range(count):
+        if i == rule.out:
+            continue
+        value = <object>arguments[i]
+        items = (value,) if isinstance(value, Memory) else value \
+            if isinstance(value, (list, tuple)) else ()
+        for j in range(rule.num_operands):
+            if rule.operands[j] == i and (rule.sequence or isinstance(value, Memory)):
+                break
+        else:
+            for each in items:
+                if isinstance(each, Memory) and is_followed(each):
+                    raise TypeError(
+                        f"{rule.name}: {rule.parameters[i] if i < len(rule.parameters) else i}: "
+                        "there is no gradient of this argument; stop_gradient() makes a constant "
+                        "of it")
+    return 0
+
+
+cdef inline int check_out(Tape tape, Rule rule, object out, Call* call) except -1:
+    """Raise ValueError if `out` is an argument of a differentiated function."""
+    cdef int node
+    call.inside = is_followed(out)
+    if call.inside and tape.nodes[(<Memory>out).node].kind == LEAF:
+        raise ValueError(f"{rule.name}: an argument of a differentiated function is written; copy() "
+                         "makes an array that may be")
+    return 0
+
+
+cdef int begin_call(Rule rule, PyObject** arguments, Py_ssize_t count, Call* call) except -1:
+    cdef Thread* thread = this_thread()
+    cdef Tape tape = <Tape>thread.current
+    cdef Plan plan
+    cdef Block* block
+    cdef int i, at, node
+    call.mask, call.versions, call.operands, call.inside = 0, 0, 0, False
+    call.num_parents = rule.num_operands
+    if rule.sequence:
+        sequence = <object>arguments[rule.operands[0]]
+        call.num_parents = len(sequence)
+        reserve(tape, call.num_parents, 0, 0)
+        for i in range(call.num_parents):
+            tape.parents[tape.num_parents + i] = node_of(tape, sequence[i], &call.mask)
+        call.operands = call.mask != 0
+    else:
+        reserve(tape, MOST_OPERANDS, 0, 0)
+        for i in range(rule.num_operands):
+            at = rule.operands[i]
+            node = -1 if at >= count else node_of(tape, <object>arguments[at], &call.mask)
+            tape.parents[tape.num_parents + i] = node
+            call.operands |= <unsigned int>(node >= 0) << i
+    if rule.out >= 0 and rule.out < count and arguments[rule.out] != <PyObject*>None:
+        check_out(tape, rule, <object>arguments[rule.out], call)
+    if call.mask:
+        plan = plan_of(rule, call.operands)
+        for i in range(plan.num_values):
+            if plan.kinds[i] == ARGUMENT and plan.positions[i] < count:
+                call.versions += version_of(<object>arguments[plan.positions[i]])
+    thread.suspended += 1
+    return 0
+
+
+cdef unsigned long long version_of(object value) except? 0:
+    """Return the version of an array's memory, or the sum of those of several arrays."""
+    cdef unsigned long long versions = 0
+    cdef Block* block
+    if not isinstance(value, Memory):
+        if isinstance(value, (tuple, list)):
+            for each in value:
+                versions += version_of(each)
+        return versions
+    block = block_of(<Memory>value)
+    return 0 if block == NULL else block.version
+
+
+cdef void abandon_call() noexcept:
+    this_thread().suspended -= 1
+
+
+cdef bint is_among(object result, PyObject** arguments, Py_ssize_t count) noexcept:
+    cdef int i
+    for i in range(count):
+        if arguments[i] == <PyObject*>result:
+            return True
+    return False
+
+
+cdef object end_call(Rule rule, PyObject** arguments, Py_ssize_t count, const Call* call,
+                     object result, object out):
+    cdef Tape tape
+    cdef Block* block
+    cdef int node, output, i
+    abandon_call()
+    tape = <Tape>this_thread().current
+    if call.mask == 0:
+        if call.inside:             # what it held is gone
+            follow_write(tape, <Array>out)
+            (<Array>out).tape = 0
+        for each in result if isinstance(result, (tuple, list)) else (result,):
+            if isinstance(each, Memory) and not is_among(each, arguments, count):
+                (<Memory>each).tape = 0
+        return result
+    if isinstance(result, Array):
+        if (<Array>result).code < FIRST_FLOAT:
+            if out is None and not is_among(result, arguments, count):
+                (<Memory>result).tape = 0
+            return result
+        if out is None and is_among(result, arguments, count):
+            return result
+        node = add_call(tape, rule, arguments, count, call, result, <Array>result)
+        if out is not None:
+            follow_write(tape, <Array>out)
+        follow(tape, <Array>result, node)
+        return result
+    if not isinstance(result, (tuple, list)):
+        return result
+    node = add_call(tape, rule, arguments, count, call, result, None)
+    tape.nodes[node].place = len(result)
+    for i, each in enumerate(result):
+        if isinstance(each, Array) and (<Array>each).code >= FIRST_FLOAT:
+            reserve(tape, 1, 0, 0)
+            tape.parents[tape.num_parents] = node
+            output = add_node(tape, OUTPUT, 1, 0, <Array>each, call.mask)
+            tape.nodes[output].place = i
+            follow(tape, <Array>each, output)
+    return result
+
+
+cdef inline void follow_write(Tape tape, Array out) noexcept:
+    """Note that the tape has recorded a write into an array's memory."""
+    cdef Block* block = block_of(out)
+    if block != NULL:
+        block.tape = tape.number
+
+
+cdef int add_call(Tape tape, Rule rule, PyObject** arguments, Py_ssize_t count, const Call* call,
+                  object result, Array x) except -1:
+    cdef Plan plan = plan_of(rule, call.operands)
+    cdef int i, at, number = add_node(tape, CALL, call.num_parents, plan.num_values, x, call.mask)
+    cdef Node* node = &tape.nodes[number]
+    cdef PyObject* frame = cyrt_frame()
+    cdef object value
+    node.rule, node.plan = <PyObject*>rule, <PyObject*>plan
+    Py_INCREF(rule)
+    Py_INCREF(plan)
+    if frame != NULL:
+        code = cyrt_code_of(frame)
+        Py_INCREF(code)
+        node.code, node.offset = <PyObject*>code, cyrt_offset_of(frame)
+    node.versions = call.versions
+    for i in range(plan.num_values):
+        at = plan.positions[i]
+        if plan.kinds[i] == RESULT:
+            value = result
+            node.versions += version_of(value)
+        else:
+            value = None if at >= count else <object>arguments[at]
+            if plan.kinds[i] == SHAPE:
+                value = [each.shape for each in value] if rule.sequence else \
+                    getattr(value, "shape", ())
+            elif plan.kinds[i] == DTYPE:
+                value = getattr(value, "dtype", None)
+        Py_INCREF(value)
+        tape.values[node.first_value + i] = <PyObject*>value
+    return number
+
+
+cdef object record_call(object function, tuple arguments):
+    cdef Rule rule = rules.get(function)
+    cdef Call call
+    cdef PyObject** items = cyrt_items(arguments)
+    cdef Py_ssize_t count = len(arguments)
+    cdef object result, out = None
+    if rule is None:
+        raise TypeError(f"{getattr(function, '__name__', function)}: the function has no gradient; "
+                        "stop_gradient() makes a constant of its argument")
+    if rule.refusal is not None:
+        raise TypeError(f"{rule.name}: {rule.refusal}")
+    if not rule.constant:
+        check_others(rule, items, count)
+    begin_call(rule, items, count, &call)
+    try:
+        if rule.num_positional < count:
+            result = function(*arguments[:rule.num_positional], **dict(zip(
+                rule.parameters[rule.num_positional:], arguments[rule.num_positional:])))
+        else:
+            result = function(*arguments)
+    except BaseException:
+        abandon_call()
+        raise
+    if rule.out >= 0 and rule.out < count:
+        out = arguments[rule.out]
+    return end_call(rule, items, count, &call, result, out)
+
+
+def recorded(function, tuple arguments not None):
+    """Return ``function(*arguments)``, recorded as one call: see `record_call` in tape.pxd."""
+    return record_call(function, arguments)
+
+
+@cython.final
+@cython.no_gc
+cdef class Differentiable:
+    """A function whose calls are recorded as a whole if an argument is followed; `differentiable`
+    makes it."""
+
+    cdef Vectorcall vectorcall
+    cdef object function
+    cdef tuple names
+    cdef list defaults          # of the parameters, in their order
+    cdef int num_positional
+    cdef dict __dict__
+
+    def __init__(self, function):
+        parameters = inspect.signature(function).parameters.values()
+        if any([each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD) for each in parameters]):
+            raise TypeError(f"{function.__name__}: a differentiable function takes no *arguments")
+        self.vectorcall, self.function = call_differentiable, function
+        self.names = tuple([each.name for each in parameters])
+        self.defaults = [each.default for each in parameters]
+        self.num_positional = positional_of(function)
+        vars(self).update(__name__=function.__name__, __qualname__=function.__qualname__,
+                          __doc__=function.__doc__, __module__=function.__module__,
+                          __wrapped__=function)
+
+    def __call__(self, *arguments, **keywords):
+        return self.function(*arguments, **keywords)
+
+    def __repr__(self):
+        return f"<function {self.__module__}.{self.__name__}>"
+
+    def __reduce__(self):
+        return self.__qualname__
+
+    cdef tuple bind(self, PyObject** values, Py_ssize_t count, PyObject* keywords):
+        """Return all arguments, in the order of the parameters; None if they do not fit."""
+        cdef list bound = self.defaults.copy()
+        cdef Py_ssize_t i
+        if count > self.num_positional:
+            return None
+        for i in range(count):
+            bound[i] = <object>values[i]
+        if keywords != NULL:
+            for i, name in enumerate(<tuple>keywords):
+                if name not in self.names or self.names.index(name) < count:
+                    return None
+                bound[self.names.index(name)] = <object>values[count + i]
+        for each in bound:
+            if each is inspect.Parameter.empty:
+                return None
+        return tuple(bound)
+
+
+cdef bint is_any_followed(object value) except -1:
+    if isinstance(value, Memory):
+        return is_followed(value)
+    if isinstance(value, (list, tuple)):
+        for each in value:
+            if isinstance(each, Memory) and is_followed(each):
+                return True
+    return False
+
+
+cdef object call_differentiable(object callee, PyObject** values, size_t flagged,
+                                PyObject* keywords):
+    cdef Differentiable self = <Differentiable>callee
+    cdef Py_ssize_t count, given, i
+    if taping.recording:
+        count = given = PyVectorcall_NARGS(flagged)
+        if keywords != NULL:
+            given += len(<tuple>keywords)
+        for i in range(given):
+            if is_any_followed(<object>values[i]):
+                bound = self.bind(values, count, keywords)
+                if bound is None:
+                    break               # the call raises the error
+                return record_call(self, bound)
+    return PyObject_Vectorcall(self.function, values, flagged, keywords)
+
+
+cdef Differentiable _first = Differentiable.__new__(Differentiable)
+offer_vectorcall(_first, &_first.vectorcall)
+
+
+def differentiable(function, /):
+    """Return a function whose calls are recorded as a whole if an argument is followed.
+
+    Otherwise it does what the given function does. It has parameters of fixed names only, and needs
+    a rule: see `register`, `register_constant` and `refuse`.
+    """
+    return Differentiable(function)
+
+
+# -- gradients -------------------------------------------------------------------------------------
+
+
+cdef object adapt = None
+
+
+def bind(function):
+    """Set the function that adapts a gradient to its operand: ``adapt(gradient, shape, dtype,
+    broadcast, name)``."""
+    global adapt
+    adapt = function
+
+
+cdef str place_of(const Node* node):
+    code = <object>node.code if node.code != NULL else None
+    if code is None:
+        return "an unknown line"
+    return f"{code.co_filename}:{cyrt_line_of(node.code, node.offset)}"
+
+
+cdef int check_values(Tape tape, const Node* node) except -1:
+    """Raise RuntimeError if a value was dropped, or written since."""
+    cdef unsigned long long versions = 0
+    cdef int i
+    for i in range(node.first_value, node.first_value + node.num_values):
+        if tape.values[i] == NULL:
+            raise RuntimeError(f"the values that the gradient of {(<Rule>node.rule).name} needs "
+                               "were dropped: the tape that recorded it was used up")
+        versions += version_of(<object>tape.values[i])
+    if versions != node.versions:
+        raise RuntimeError(
+            f"the gradient of {(<Rule>node.rule).name}, called at {place_of(node)}, needs a value "
+            "that was written in place since")
+    return 0
+
+
+cdef class Gradients:
+    """The gradients of nodes from `start` on."""
+    cdef Tape tape
+    cdef int start, count
+    cdef PyObject** items       # owned
+    cdef char* made             # whether the tape made the array, by an addition
+    cdef char* needed           # whether the node depends on an argument
+
+    def __cinit__(self, Tape tape, int start):
+        self.tape, self.start, self.count = tape, start, tape.num_nodes - start
+        self.items = <PyObject**>calloc(self.count + 1, sizeof(PyObject*))
+        self.made = <char*>calloc(2 * self.count + 2, 1)
+        self.needed = self.made + self.count + 1
+        if self.items == NULL or self.made == NULL:
+            raise MemoryError()
+
+    def __dealloc__(self):
+        cdef int i
+        if self.items != NULL:
+            for i in range(self.count):
+                drop(self.items[i])
+        free(self.items)
+        free(self.made)
+
+    cdef object take(self, int node):
+        """Return a node's gradient, and drop it here; None: it is zero."""
+        cdef PyObject* found = self.items[node - self.start]
+        if found == NULL:
+            return None
+        result = <object>found
+        self.items[node - self.start] = NULL
+        Py_DECREF(result)
+        return result
+
+    cdef int put(self, int node, object gradient) except -1:
+        cdef PyObject* old = self.items[node - self.start]
+        Py_INCREF(gradient)
+        self.items[node - self.start] = <PyObject*>gradient
+        drop(old)
+        return 0
+
+    cdef int add(self, int node, object gradient, Rule rule) except -1:
+        """Add a gradient, if the node needs it."""
+        cdef int i = node - self.start
+        cdef const Node* entry
+        if node < self.start or gradient is None or not self.needed[i]:
+            return 0
+        entry = &self.tape.nodes[node]
+        if not isinstance(gradient, Array) or (<Array>gradient).code != entry.dtype \
+                or not has_shape(<Array>gradient, entry.ndim, self.tape.sizes + entry.first_size):
+            gradient = adapt(
+                gradient, tuple_of_sizes(entry.ndim, self.tape.sizes + entry.first_size),
+                DTYPES[entry.dtype], rule is not None and not rule.strict,
+                "vjp" if rule is None else rule.name)
+        if self.items[i] == NULL:
+            self.put(node, gradient)
+        elif self.made[i] and this_thread().live == 0:
+            ops.binary(ADD, <object>self.items[i], gradient, <object>self.items[i])
+        else:
+            self.put(node, ops.binary(ADD, <object>self.items[i], gradient, None))
+            self.made[i] = True
+        return 0
+
+    cdef int add_output(self, int node, int place, int count, object gradient) except -1:
+        """Store the gradient of one of a call's results."""
+        cdef int i = node - self.start
+        if self.items[i] == NULL:
+            self.put(node, [None] * count)
+        (<list>self.items[i])[place] = gradient
+        return 0
+
+    cdef int pass_call(self, int number, object gradient) except -1:
+        """Compute the gradients of a call's operands."""
+        cdef Tape tape = self.tape
+        cdef Node node = tape.nodes[number]         # the tape may grow
+        cdef Rule rule = <Rule>node.rule
+        cdef Plan plan = <Plan>node.plan
+        cdef PyObject* arguments[MOST_VALUES]
+        cdef Part part
+        cdef int i, parent
+        check_values(tape, &node)
+        for each in plan.parts:
+            part = <Part>each
+            wanted = None
+            for i in range(part.num_arguments):
+                if part.arguments[i] >= 0:
+                    arguments[i] = tape.values[node.first_value + part.arguments[i]]
+                elif part.arguments[i] == GRADIENT:
+                    arguments[i] = <PyObject*>gradient
+                else:
+                    wanted = self.wanted(&node, rule, part)
+                    arguments[i] = <PyObject*>wanted
+            if not self.is_wanted(&node, rule, part):
+                continue
+            found = PyObject_Vectorcall(part.backward, arguments, part.num_arguments, NULL)
+            if rule.sequence or part.num_slots != 1:
+                self.add_several(&node, rule, part, found)
+            else:
+                self.add(tape.parents[node.first_parent + part.slots[0]], found, rule)
+        return 0
+
+    cdef bint needs(self, int node) noexcept:
+        return node >= self.start and self.needed[node - self.start]
+
+    cdef bint is_wanted(self, const Node* node, Rule rule, Part part) noexcept:
+        cdef int i
+        for i in range(node.num_parents if rule.sequence else part.num_slots):
+            if self.needs(self.tape.parents[node.first_parent + (i if rule.sequence
+                                                                 else part.slots[i])]):
+                return True
+        return False
+
+    cdef tuple wanted(self, const Node* node, Rule rule, Part part):
+        cdef int i
+        return tuple([self.needs(self.tape.parents[node.first_parent + (i if rule.sequence
+                                                                        else part.slots[i])])
+                      for i in range(node.num_parents if rule.sequence else part.num_slots)])
+
+    cdef int add_several(self, const Node* node, Rule rule, Part part, object found) except -1:
+        cdef int i, count = node.num_parents if rule.sequence else part.num_slots
+        if not isinstance(found, (tuple, list)) or len(found) != count:
+            raise TypeError(f"the gradient of {rule.name}: expected a tuple of {count}, got "
+                            f"{type(found).__name__}")
+        for i in range(count):
+            self.add(self.tape.parents[node.first_parent + (i if rule.sequence
+                                                            else part.slots[i])], found[i], rule)
+        return 0
+
+
+@cython.final
+cdef class Level:
+    """A function that is differentiated in this thread, from the call to its gradient."""
+    cdef Tape tape
+    cdef Thread before          # the thread's state, if the level has opened the tape
+    cdef int depth, start, num_leaves, end
+    cdef bint opened, stopped
+
+    def __cinit__(self):
+        cdef Thread* thread = this_thread()
+        if thread.live == 0 or thread.suspended:
+            self.tape = Tape()
+            self.tape.number = open_tape(thread)
+            self.before, self.opened = thread[0], True
+            thread.tape, thread.live, thread.suspended = self.tape.number, 0, 0
+            thread.current, thread.masks = <void*>self.tape, NULL
+        else:
+            self.tape = <Tape>thread.current
+        if self.tape.levels == MOST_LEVELS:
+            raise RecursionError(f"more than {<int>MOST_LEVELS} gradients are nested")
+        self.depth = self.tape.levels
+        self.tape.levels += 1
+        self.start = self.tape.num_nodes
+        thread.live |= <unsigned long long>1 << self.depth
+
+    def leaf(self, Array x not None):
+        """Return a view of an argument that the tape follows."""
+        cdef Array view = view_of(x, x.code, x.ndim_, x.dims, x.steps, 0)
+        cdef Tape tape = self.tape
+        cdef unsigned long long mask = 0
+        cdef int node
+        reserve(tape, 1, 0, 0)
+        tape.parents[tape.num_parents] = node_of(tape, x, &mask)
+        node = add_node(tape, LEAF, 1, 0, x, mask | <unsigned long long>1 << self.depth)
+        self.num_leaves += 1
+        follow(tape, view, node)
+        return view
+
+    def node_of(self, x):
+        """Return the node of a value that depends on the level's arguments; -1 if it does not."""
+        cdef unsigned long long mask = 0
+        cdef int node = node_of(self.tape, x, &mask)
+        return node if mask >> self.depth & 1 else -1
+
+    def stop(self):
+        """Record no more at this level."""
+        cdef Thread* thread = this_thread()
+        if self.stopped:
+            return
+        self.stopped, self.end = True, self.tape.num_nodes
+        thread.live &= ~(<unsigned long long>1 << self.depth)
+        if self.opened:
+            close_tape(self.tape.number)
+            thread[0] = self.before
+
+    def differentiate(self, list nodes not None, list gradients not None, bint keep=False):
+        """Return the gradients of the leaves from those of nodes; None is zero.
+
+        Parameters
+        ----------
+        nodes : list of int
+        gradients : list of Array
+        keep : bool
+            Whether the values are needed again.
+        """
+        cdef Tape tape = self.tape
+        cdef Gradients found = Gradients(tape, self.start)
+        cdef Node* node
+        cdef int i, j, parent
+        for i in range(self.start, self.end):
+            if i < self.start + self.num_leaves:
+                found.needed[i - self.start] = True
+                continue
+            node = &tape.nodes[i]
+            for j in range(node.first_parent, node.first_parent + node.num_parents):
+                parent = tape.parents[j]
+                if parent >= self.start and found.needed[parent - self.start]:
+                    found.needed[i - self.start] = True
+                    break
+        for number, gradient in zip(nodes, gradients):
+            if number >= 0:
+                found.add(number, gradient, None)
+        keep = keep or tape.holders != 0 or not self.opened
+        for i in range(self.end - 1, self.start + self.num_leaves - 1, -1):
+            gradient = found.take(i)
+            node = &tape.nodes[i]
+            if gradient is not None:
+                parent = tape.parents[node.first_parent] if node.num_parents else -1
+                if node.kind == LEAF:
+                    found.add(parent, gradient, None)
+                elif node.kind == OUTPUT:
+                    found.add_output(parent, node.place, tape.nodes[parent].place, gradient)
+                else:
+                    found.pass_call(i, gradient)
+            if not keep:
+                drop_values(tape, &tape.nodes[i])
+        return [found.take(i) for i in range(self.start, self.start + self.num_leaves)]
+
+    def hold(self):
+        """Keep the values as long as the tape exists."""
+        self.tape.holders += 1
+
+    def close(self):
+        """End the level, also after an error: no lower level depends on its arguments alone."""
+        cdef Tape tape = self.tape
+        cdef int i
+        self.stop()
+        tape.levels = self.depth
+        for i in range(self.start, tape.num_nodes):
+            tape.masks[i] &= ~(<unsigned long long>1 << self.depth)
+            if tape.masks[i] == 0 and tape.holders == 0:
+                drop_values(tape, &tape.nodes[i])
+
+
+# -- arrays ----------------------------------------------------------------------------------------
+
+
+def detach(Array x not None):
+    """Return a view of an array that the tape does not follow."""
+    cdef Array view = view_of(x, x.code, x.ndim_, x.dims, x.steps, 0)
+    view.tape = 0
+    return view
+
+
+def is_plain(Array x not None):
+    """Return whether an array is dense, and has memory of its own."""
+    return x.dense and x.base is None
