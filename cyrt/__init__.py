@@ -27,7 +27,7 @@ except ModuleNotFoundError as _error:
             "the option -P; to install it, run `pip install .` in the sources."
         ) from None
     raise
-from cyrt import fft, nn, random
+from cyrt import fft, nn, optim, random
 from cyrt.autodiff import *
 from cyrt.configuration import show_config
 from cyrt.driver.errors import CompileError, CudaError, OutOfMemoryError
@@ -408,6 +408,7 @@ __all__ = [
     "not_equal",
     "ones",
     "ones_like",
+    "optim",
     "outer",
     "packbits",
     "pad",

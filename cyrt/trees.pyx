@@ -7,27 +7,37 @@ from dataclasses import fields, is_dataclass
 cdef enum:
     MOST_LEVELS = 100           # C functions that call themselves have no limit of Python's
 
-cdef enum Kind:
-    LEAF
-    NOTHING
-    DICT
-    LIST
-    TUPLE
-    NAMED_TUPLE
-    DATACLASS
-
-# The names of the fields of each dataclass that was met.
-cdef dict _fields_of = {}
-
 
 cdef class Structure:
-    cdef Kind kind
-    cdef type type              # of the nest; None: a leaf, or nothing
-    cdef tuple keys             # of a dict, or the names of a dataclass's fields
-    cdef tuple children         # a Structure each
-    cdef readonly Py_ssize_t num_leaves
+    """The structure of a nest, whose leaves are taken out.
+
+    Attributes
+    ----------
+    num_leaves : int
+        The number of leaves.
+    """
 
     def flatten(self, nest, leaf, str name):
+        """Return the leaves of a nest that must have this structure, in the order of its leaves.
+
+        Entries of dicts are found by their keys, in whatever order the nest has them.
+
+        Parameters
+        ----------
+        nest : object
+            The nest.
+        leaf : type or tuple of type
+            The types of leaves.
+        name : str
+            The name of the nest in messages.
+
+        Raises
+        ------
+        TypeError
+            There is another kind of nest, or a leaf of another type.
+        ValueError
+            There are other keys, another length, or a leaf where this structure has a nest.
+        """
         cdef list leaves = []
         if not append_like(self, nest, leaf, leaves):
             refuse_unlike(self, nest, leaf, name)
@@ -35,6 +45,15 @@ cdef class Structure:
         return leaves
 
     def unflatten(self, leaves):
+        """Return a new nest of this structure with other leaves, of any type.
+
+        Dataclasses are made without their ``__init__``.
+
+        Raises
+        ------
+        ValueError
+            There are more or fewer leaves than this structure has.
+        """
         cdef list values = list(leaves)
         cdef Py_ssize_t next = 0
         if len(values) != self.num_leaves:
@@ -42,6 +61,13 @@ cdef class Structure:
         return build(self, values, &next)
 
     def paths(self, str name):
+        """Return for each leaf the expression that finds it in the nest of that name.
+
+        >>> from cyrt import trees
+        >>> _, structure = trees.flatten({"w": [1, 2], "b": 3}, int, "params")
+        >>> structure.paths("params")
+        ["params['w'][0]", "params['w'][1]", "params['b']"]
+        """
         cdef list found = []
         append_paths(self, name, found)
         return found
@@ -73,13 +99,6 @@ cdef Structure _leaf = new_structure(LEAF, None, (), (), 1)
 cdef Structure _nothing = new_structure(NOTHING, None, (), (), 0)
 
 
-cdef inline tuple fields_of(type of):
-    names = _fields_of.get(of)
-    if names is None:
-        names = _fields_of[of] = tuple([each.name for each in fields(of)])
-    return <tuple>names
-
-
 cdef int kind_of(nest) except -1:
     """Return the kind of something that is no leaf; LEAF: it is no nest either."""
     cdef type of = type(nest)
@@ -93,7 +112,7 @@ cdef int kind_of(nest) except -1:
         return TUPLE
     if issubclass(of, tuple) and hasattr(of, "_fields") and hasattr(of, "_make"):
         return NAMED_TUPLE
-    if of in _fields_of or is_dataclass(of):
+    if is_dataclass(of):
         return DATACLASS
     return LEAF
 
@@ -136,7 +155,7 @@ cdef Structure append(nest, leaf, list leaves, str name, tuple path, int level):
         keys = tuple(nest)
         values = [(<dict>nest)[key] for key in keys]
     elif kind == DATACLASS:
-        keys = fields_of(type(nest))
+        keys = tuple([each.name for each in fields(nest)])
         values = [getattr(nest, key) for key in keys]
     else:
         values = list(nest)
@@ -254,6 +273,36 @@ cdef int append_paths(Structure structure, str name, list found) except -1:
 
 
 def flatten(nest, leaf, str name):
+    """Return the leaves of a nest in order, and its structure.
+
+    A nest is a leaf, None (which has no leaves), or a dict, list, tuple, named tuple or dataclass
+    of nests. The entries of a dict come in its own order.
+
+    Parameters
+    ----------
+    nest : object
+        The nest.
+    leaf : type or tuple of type
+        The types of leaves.
+    name : str
+        The name of the nest in messages.
+
+    Raises
+    ------
+    TypeError
+        Something in the nest is neither a leaf nor a nest; the message has its path and type.
+    ValueError
+        The nest is more than 100 levels deep, perhaps since it contains itself.
+
+    Examples
+    --------
+    >>> from cyrt import trees
+    >>> leaves, structure = trees.flatten({"w": [1, 2], "b": 3}, int, "params")
+    >>> leaves
+    [1, 2, 3]
+    >>> structure.unflatten([10, 20, 30])
+    {'w': [10, 20], 'b': 30}
+    """
     cdef list leaves = []
     cdef Structure structure = append(nest, leaf, leaves, name, (), 0)
     return leaves, structure

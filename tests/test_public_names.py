@@ -24,6 +24,7 @@ PACKAGES = (
     cyrt,
     cyrt.fft,
     cyrt.nn,
+    cyrt.optim,
     cyrt.random,
     cyrt.kernels,
     cyrt.numpy,

@@ -47,6 +47,7 @@ FLOORS = {
     "profiling": 13,
     "configuration": 13,
     "methods": 13,
+    "optim": 13,
     "__init__": 14,
     "bench": 15,
     "cli": 16,

@@ -20,6 +20,7 @@ MODULES = (
     "cyrt.kernels",
     "cyrt.nn",
     "cyrt.numpy",
+    "cyrt.optim",
     "cyrt.random",
     "cyrt.torch",
 )

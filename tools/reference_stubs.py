@@ -30,6 +30,7 @@ MODULES = (
     "cyrt.fft",
     "cyrt.nn",
     "cyrt.numpy",
+    "cyrt.optim",
     "cyrt.random",
     "cyrt.kernels",
     "cyrt.cupy_compat",
@@ -44,7 +45,7 @@ _TABLE = re.compile(rf"^{_RULER}(?:[^=\n].*\n)+{_RULER}(?:[^=\n].*\n)+{_RULER}",
 
 def public_path(name: str) -> str | None:
     """Where the reference has a name, which may stand without its module."""
-    for module in (cyrt, cyrt.fft, cyrt.nn, cyrt.numpy, cyrt.random, cyrt.cupy_compat, cyrt.torch):
+    for module in map(importlib.import_module, MODULES):
         short = name.removeprefix(f"{module.__name__}.")
         if short in module.__all__ and not isinstance(getattr(module, short), ModuleType):
             return f"{module.__name__}.{short}"

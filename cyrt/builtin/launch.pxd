@@ -1,5 +1,7 @@
 # The launch of a built-in kernel.
 
+from cpython.object cimport PyObject
+
 from cyrt.builtin.entry cimport Entry
 from cyrt.builtin.operand cimport Operand
 from cyrt.graph.commit cimport Recorder
@@ -10,6 +12,7 @@ from cyrt.runtime.memory cimport Memory
 
 cdef enum:
     MAX_USES = 9            # the most operands of a launch
+    MAX_MEMORIES = 330      # the most of `record_launch_of_many`
     WHOLE = 1 << 16         # a bit of `writes`: every element of operand 0 is written
 
 cdef struct Launch:
@@ -27,6 +30,10 @@ cdef int record_launch(Recorder encoder, const Launch* launch, const void* param
 cdef int record_launch_of_weights(Recorder encoder, const Launch* launch, const void* params,
                                   const Operand* operands, int count, unsigned int writes,
                                   int weights, int num_weights, size_t word) except -1
+# Record a launch that uses many Buffers: it reads the first ones, and writes the others, from
+# `written` on, too.
+cdef int record_launch_of_many(Recorder encoder, const Launch* launch, const void* params,
+                               PyObject** memories, int count, int written) except -1
 # Replay a call of a family with such a key, which has all but the operands' memory and numbers, if
 # it is the next one of a script. Return whether it was. Otherwise the caller notes the number of
 # operations that were replayed before, and describes the call after the last launch, which it has

@@ -47,6 +47,15 @@ def launches_of(function):
     return [((<LoadedFunction?>each[1]).serial, each[5], each[2], each[3]) for each in listed]
 
 
+cdef inline Block* block_on(int ordinal, Memory memory) except NULL:
+    """Return the block of memory that the device can access."""
+    cdef Block* block = live_block(memory)
+    if block.ordinal != ordinal and block.kind != PINNED_MEMORY and block.kind != MANAGED_MEMORY:
+        raise ValueError(f"a Buffer is of device {block.ordinal}, the operation runs on "
+                         f"device {ordinal}; to_device() moves arrays")
+    return block
+
+
 cdef inline list use_operands(int ordinal, const Operand* operands, int count, unsigned int writes,
                               Use* uses, int* num_uses):
     """Set the uses of operands. Return the Buffers of outside memory, or None."""
@@ -57,11 +66,7 @@ cdef inline list use_operands(int ordinal, const Operand* operands, int count, u
     for i in range(count - 1, -1, -1):          # written memory comes last
         if operands[i].buffer == NULL:
             continue
-        block = live_block(<Memory>operands[i].buffer)
-        if block.ordinal != ordinal and block.kind != PINNED_MEMORY \
-                and block.kind != MANAGED_MEMORY:
-            raise ValueError(f"a Buffer is of device {block.ordinal}, the operation runs on "
-                             f"device {ordinal}; to_device() moves arrays")
+        block = block_on(ordinal, <Memory>operands[i].buffer)
         if is_outside(block):
             foreign = foreign or []
             foreign.append(<Memory>operands[i].buffer)
@@ -154,6 +159,25 @@ cdef int record_launch_of_weights(Recorder encoder, const Launch* launch, const 
             else:
                 early.use += 1
     return record_with(encoder, launch, params, operands, count, writes, &early)
+
+
+cdef int record_launch_of_many(Recorder encoder, const Launch* launch, const void* params,
+                               PyObject** memories, int count, int written) except -1:
+    cdef LoadedFunction function = <LoadedFunction>launch.entry.functions[launch.variant]
+    cdef Use[MAX_MEMORIES] uses
+    cdef list foreign = None
+    cdef Block* block
+    cdef int i, num_uses = 0
+    for i in range(count if encoder.listed is None else 0):     # else memory means nothing
+        block = block_on(encoder.state.ordinal, <Memory>memories[i])
+        if is_outside(block):
+            foreign = foreign or []
+            foreign.append(<Memory>memories[i])
+        if i == 0 or i == written or uses[num_uses - 1].block != block:
+            uses[num_uses].block, uses[num_uses].access = block, READ if i < written else WRITE
+            num_uses += 1
+    return record_kernel(encoder, function, &launch.geometry, <const char*>params, uses, num_uses,
+                         foreign, False, 0, NULL, NULL)
 
 
 cdef inline void add_operands(Key* key, const Operand* operands, int count) noexcept:

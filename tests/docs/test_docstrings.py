@@ -15,7 +15,7 @@ def _examples():
     """Parse the examples of every public function and class."""
     parser = doctest.DocTestParser()
     found = {}
-    for module in (cyrt, cyrt.fft, cyrt.nn, cyrt.random, cyrt.kernels):
+    for module in (cyrt, cyrt.fft, cyrt.nn, cyrt.optim, cyrt.random, cyrt.kernels):
         for name in module.__all__:
             value = getattr(module, name)
             doc = getattr(value, "__doc__", None)
@@ -29,7 +29,7 @@ def _examples():
 _EXAMPLES = _examples()
 
 
-# What programs use most, beside everything of cyrt.fft, cyrt.nn, cyrt.kernels and cyrt.random.
+# What programs use most, beside everything of cyrt.fft, cyrt.nn, cyrt.optim, cyrt.kernels and cyrt.random.
 _MOST_USED = re.findall(
     r"\w+",
     """
@@ -49,7 +49,7 @@ def test_most_used_functions_have_examples():
 
 
 @pytest.mark.parametrize(
-    "module", [cyrt.fft, cyrt.kernels, cyrt.nn, cyrt.random], ids=lambda m: m.__name__
+    "module", [cyrt.fft, cyrt.kernels, cyrt.nn, cyrt.optim, cyrt.random], ids=lambda m: m.__name__
 )
 def test_all_of_a_module_have_examples(module):
     names = {f"{module.__name__}.{name}" for name in module.__all__}

@@ -27,6 +27,7 @@ CASES = {
     "reductions": ("logsumexp by columns", "cyrt: 96 × 128 bfloat16"),
     "scattering": ("bincount of 39,062 of 1,000, float64", "cyrt: 1 MB moved"),
     "sorting": ("select", "cyrt: float32, 16,384, 5 % true"),
+    "training": ("perceptron 64 × (16, 24, 24, 10), Adam", "cyrt, gradients by hand"),
 }
 
 

@@ -1,0 +1,33 @@
+"""Optimizers: pairs of functions that step nests of parameters by their gradients.
+
+``optimizer.init(params)`` returns the state, and ``optimizer.update(grads, state, params)`` steps
+the parameters and the state in place, and returns both. A nest is an array, or a dict, list, tuple,
+named tuple or dataclass of nests.
+
+    optimizer = cyrt.optim.adamw(cyrt.optim.warmup(cyrt.optim.cosine(3e-4, 10_000), 100))
+    state = optimizer.init(params)
+    params, state = optimizer.update(grads, state, params)
+"""
+
+from cyrt.optim.optimizer import Optimizer, adam, adamw, clip_by_global_norm, global_norm, lion, sgd
+from cyrt.optim.schedules import Schedule, constant, cosine, warmup
+from cyrt.optim.state import State
+
+__all__ = [
+    "Optimizer",
+    "Schedule",
+    "State",
+    "adam",
+    "adamw",
+    "clip_by_global_norm",
+    "constant",
+    "cosine",
+    "global_norm",
+    "lion",
+    "sgd",
+    "warmup",
+]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

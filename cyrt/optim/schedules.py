@@ -1,0 +1,174 @@
+"""Schedules of learning rates: warmup, then a constant rate or cosine decay."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import SupportsIndex
+
+from cyrt.nn.checks import number_of
+from cyrt.ops.arguments import int_of
+
+__all__ = ["Schedule", "constant", "cosine", "warmup"]
+
+_MOST_STEPS = (1 << 31) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A learning rate that depends on the number of steps done.
+
+    :func:`constant`, :func:`cosine` and :func:`warmup` make schedules. An optimizer's kernel
+    computes the rate on the device. Calling the schedule computes it on the host, to print or plot
+    it.
+
+    Attributes
+    ----------
+    rate : float
+        The rate behind the warmup.
+    start, end : float
+        The rates of the first step and behind the decay.
+    warmup_steps, decay_steps : int
+        The steps of both; 0: there is none.
+
+    Examples
+    --------
+    >>> from cyrt import optim
+    >>> rate = optim.warmup(optim.cosine(1.0, 100), 10)
+    >>> [round(rate(step), 3) for step in (0, 5, 10, 60, 110, 1000)]
+    [0.0, 0.5, 1.0, 0.5, 0.0, 0.0]
+    """
+
+    rate: float
+    start: float = 0.0
+    end: float = 0.0
+    warmup_steps: int = 0
+    decay_steps: int = 0
+
+    def __call__(self, step: SupportsIndex) -> float:
+        """Return the rate of the step that comes after `step` others."""
+        done = _count(step, "Schedule", "step", least=0)
+        if done < self.warmup_steps:
+            return self.start + (self.rate - self.start) * (done / self.warmup_steps)
+        if not self.decay_steps:
+            return self.rate
+        part = min((done - self.warmup_steps) / self.decay_steps, 1.0)
+        return self.end + (self.rate - self.end) * (1 + math.cos(math.pi * part)) / 2
+
+
+def _count(value: SupportsIndex, name: str, argument: str, least: int = 1) -> int:
+    count = int_of(value, f"{name}: {argument}")
+    if not least <= count <= _MOST_STEPS:
+        raise ValueError(
+            f"{name}: {argument}: expected an int from {least} to {_MOST_STEPS}, got {count}"
+        )
+    return count
+
+
+def constant(rate: float) -> Schedule:
+    """Return the schedule of a rate that does not change, which is the same as the number itself.
+
+    Parameters
+    ----------
+    rate : float
+
+    Raises
+    ------
+    TypeError, ValueError
+        The rate is not a finite number.
+
+    Examples
+    --------
+    >>> from cyrt import optim
+    >>> optim.constant(0.5)(100)
+    0.5
+    """
+    return Schedule(number_of(rate, "constant", "rate"))
+
+
+def cosine(rate: float, steps: SupportsIndex, end: float = 0.0) -> Schedule:
+    """Return the schedule of a rate that falls along half a cosine.
+
+    Parameters
+    ----------
+    rate : float
+        The rate of the first step.
+    steps : int
+        The steps of the decay.
+    end : float
+        The rate of all steps behind them.
+
+    Returns
+    -------
+    Schedule
+        After n of the steps, the rate is ``end + (rate - end) * (1 + cos(pi * n / steps)) / 2``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        A rate is not a finite number, or the steps are not an int from 1 to 2**31 - 1.
+
+    Notes
+    -----
+    Loshchilov and Hutter, `SGDR <https://arxiv.org/abs/1608.03983>`_ (2016), without restarts. This
+    is ``optax.cosine_decay_schedule(rate, steps, alpha=end / rate)`` and MLX's ``cosine_decay``.
+
+    Examples
+    --------
+    >>> from cyrt import optim
+    >>> rate = optim.cosine(1.0, 4, end=0.2)
+    >>> [round(rate(step), 3) for step in range(6)]
+    [1.0, 0.883, 0.6, 0.317, 0.2, 0.2]
+    """
+    return Schedule(
+        number_of(rate, "cosine", "rate"),
+        end=number_of(end, "cosine", "end"),
+        decay_steps=_count(steps, "cosine", "steps"),
+    )
+
+
+def warmup(rate: float | Schedule, steps: SupportsIndex, start: float = 0.0) -> Schedule:
+    """Return a schedule behind a linear increase.
+
+    Parameters
+    ----------
+    rate : float or Schedule
+        The schedule, or constant rate, that begins behind these steps.
+    steps : int
+        The steps of the increase.
+    start : float
+        The rate of the first step.
+
+    Returns
+    -------
+    Schedule
+        After n of the steps, the rate is ``start + (first - start) * n / steps``, where first is
+        the schedule's first rate.
+
+    Raises
+    ------
+    TypeError
+        The rate is neither a number nor a Schedule, start is not a number, or steps not an int.
+    ValueError
+        A rate is not finite, the schedule has a warmup, or steps is not from 1 to 2**31 - 1.
+
+    Notes
+    -----
+    With a cosine this is ``optax.warmup_cosine_decay_schedule``, whose `decay_steps` contain those
+    of the warmup.
+
+    Examples
+    --------
+    >>> from cyrt import optim
+    >>> rate = optim.warmup(0.4, 4)
+    >>> [round(rate(step), 3) for step in range(6)]
+    [0.0, 0.1, 0.2, 0.3, 0.4, 0.4]
+    """
+    behind = rate if isinstance(rate, Schedule) else Schedule(number_of(rate, "warmup", "rate"))
+    if behind.warmup_steps:
+        raise ValueError(f"warmup: rate: expected a schedule without a warmup, got {behind}")
+    return replace(
+        behind,
+        start=number_of(start, "warmup", "start"),
+        warmup_steps=_count(steps, "warmup", "steps"),
+    )

@@ -1,0 +1,54 @@
+"""Schedules on the host; tests of optimizers compare the kernels with them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from cyrt import optim
+
+
+def test_a_constant_rate():
+    assert [optim.constant(0.3)(step) for step in (0, 1, 10**9)] == [0.3] * 3
+
+
+def test_a_cosine_falls_to_its_end():
+    rate = optim.cosine(2.0, 10, end=0.5)
+    for step in range(15):
+        part = min(step / 10, 1)
+        assert rate(step) == pytest.approx(0.5 + 1.5 * (1 + math.cos(math.pi * part)) / 2)
+
+
+def test_a_warmup_rises_to_the_first_rate_of_what_is_behind_it():
+    rate = optim.warmup(optim.cosine(2.0, 10, end=0.5), 4, start=1.0)
+    assert [rate(step) for step in range(5)] == [1.0, 1.25, 1.5, 1.75, 2.0]
+    assert [rate(4 + step) for step in range(12)] == [
+        optim.cosine(2.0, 10, end=0.5)(step) for step in range(12)
+    ]
+    assert [optim.warmup(1, 2)(step) for step in range(4)] == [0.0, 0.5, 1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: optim.constant("1"), TypeError, "constant: rate: expected a number, got str"),
+        (lambda: optim.cosine(math.inf, 3), ValueError, "cosine: rate: expected a finite number"),
+        (lambda: optim.cosine(1.0, 3.0), TypeError, "cosine: steps: expected an int, got float"),
+        (
+            lambda: optim.cosine(1.0, 0),
+            ValueError,
+            r"cosine: steps: .* from 1 to 2147483647, got 0",
+        ),
+        (lambda: optim.cosine(1.0, 1 << 31), ValueError, "cosine: steps: .* got 2147483648"),
+        (lambda: optim.cosine(1.0, 3, end=None), TypeError, "cosine: end: expected a number"),
+        (lambda: optim.warmup([1], 3), TypeError, "warmup: rate: expected a number, got list"),
+        (lambda: optim.warmup(1.0, -1), ValueError, "warmup: steps: expected an int from 1"),
+        (lambda: optim.warmup(optim.warmup(1.0, 2), 2), ValueError, "without a warmup"),
+        (lambda: optim.constant(1.0)(-1), ValueError, "Schedule: step: expected an int from 0"),
+        (lambda: optim.constant(1.0)(0.5), TypeError, "Schedule: step: expected an int"),
+    ],
+)
+def test_other_arguments_are_refused(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
