@@ -27,7 +27,7 @@ except ModuleNotFoundError as _error:
             "the option -P; to install it, run `pip install .` in the sources."
         ) from None
     raise
-from cyrt import fft, nn, optim, random
+from cyrt import fft, linalg, nn, optim, random
 from cyrt.autodiff import *
 from cyrt.configuration import show_config
 from cyrt.driver.errors import CompileError, CudaError, OutOfMemoryError
@@ -351,6 +351,7 @@ __all__ = [
     "less_equal",
     "lexsort",
     "lgamma",
+    "linalg",
     "linspace",
     "load",
     "load_safetensors",

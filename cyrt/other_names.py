@@ -22,8 +22,6 @@ MODULE = {
     "fuse": "cyrt.cupy_compat.fuse",
     "get_default_memory_pool": "cyrt.memory_stats(), cyrt.trim_memory()",
     "grad": _NO_GRADIENTS,
-    "linalg": "numpy.linalg on x.numpy(), as cyrt has no linalg yet; cyrt.matmul, cyrt.einsum and "
-    "other products exist",
     "manual_seed": "cyrt.random.seed(0)",
     "no_grad": _NO_GRADIENTS,
     "permute": _PERMUTE,

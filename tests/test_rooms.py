@@ -41,6 +41,7 @@ FLOORS = {
     "torch": 12,
     "nn": 12,
     "numpy": 12,
+    "linalg": 13,
     "autodiff": 13,
     "random/__init__": 13,
     "leaving": 13,

@@ -18,6 +18,7 @@ MODULES = (
     "cyrt.cupy_compat",
     "cyrt.fft",
     "cyrt.kernels",
+    "cyrt.linalg",
     "cyrt.nn",
     "cyrt.numpy",
     "cyrt.optim",

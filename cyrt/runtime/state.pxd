@@ -158,5 +158,6 @@ cdef struct StreamState:
     CUevent marker          # recorded again for each wait of another stream
     CUevent last_work       # a wrapped stream's: after the last work that cyrt put on it
     bint unmarked           # work was put behind that event, which is recorded when it is needed
+    unsigned long long* failure     # see runtime/failure; NULL: no kernel reports failures yet
     Bin bins[NUM_BINS]
     StreamState* next       # the next of the device's streams

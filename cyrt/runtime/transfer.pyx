@@ -11,6 +11,7 @@ from cyrt.runtime.device cimport (
     contexts, enter, enter_quietly, leave, leave_quietly, verify,
 )
 from cyrt.runtime.device import reset_hooks
+from cyrt.runtime.failure cimport raise_failure
 from cyrt.runtime.order cimport (
     begin_copy, begin_direct, continue_after, end_copy, end_direct, order_after, refuse_freed,
 )
@@ -311,6 +312,7 @@ cdef int to_host(StreamState* stream, Block* block, char* target, CUdeviceptr so
                  size_t nbytes) except -1:
     cdef unsigned int generation = block.generation
     cdef Staging* staging = take_staging(stream)
+    cdef StreamState* home = block.home     # the stream that wrote the memory
     try:
         if nbytes <= staging.size:
             receive(stream, block, generation, staging, target, source, nbytes)
@@ -318,7 +320,9 @@ cdef int to_host(StreamState* stream, Block* block, char* target, CUdeviceptr so
             receive_long(stream, block, generation, staging, target, source, nbytes)
     finally:
         release_staging(stream, staging)
-    return graph.release_all_ended()
+    graph.release_all_ended()
+    raise_failure(stream)
+    return raise_failure(home)
 
 
 cdef int receive(StreamState* stream, Block* block, unsigned int generation, Staging* staging,

@@ -9,6 +9,7 @@ from cyrt.driver.table cimport MAX_DEVICES, READY, cu, faulted, process
 from cyrt.runtime.device cimport (
     context_of, current_ordinal, enter, enter_quietly, leave, leave_quietly, verify,
 )
+from cyrt.runtime.failure cimport raise_failure
 from cyrt.runtime.pacing cimport has_spare_room, wait_for_room
 from cyrt.runtime.seam cimport graph
 from cyrt.runtime.state cimport StreamState
@@ -162,7 +163,7 @@ cdef int wait_state(StreamState* state) except -1:
             note_end(state, before)
     if state.encoder != NULL:
         graph.release_ended_batches(state)
-    return 0
+    return raise_failure(state)
 
 
 cdef bint is_done(StreamState* stream) noexcept:
@@ -212,7 +213,8 @@ cdef int wait_for_own_work(StreamState* state) except -1:
     if state.owned:
         return 0 if state.idle and not state.failed else wait_state(state)
     flush(state, AWAITED)       # another library's stream: wait for cyrt's work only
-    return wait_event(state, work_mark(state))
+    wait_event(state, work_mark(state))
+    return raise_failure(state)
 
 
 cdef int wait_all(int ordinal) except -1:

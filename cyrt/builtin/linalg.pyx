@@ -1,0 +1,166 @@
+# cython: cdivision=True
+"""Factorizations of matrices: the launches of linalg.cu. The matrices of a batch that fit into the
+shared memory of a block have a block each. For others, the block works in the workspace or in
+place; Jacobi's method then uses many blocks, and a launch for each round."""
+
+from cpython.object cimport PyObject
+from libc.string cimport memset
+
+from cyrt.builtin.entry cimport entry_of, op_code
+from cyrt.builtin.grid cimport MAX_BLOCKS, ceiling, power_of_two, set_geometry
+from cyrt.builtin.launch cimport Launch, record_launch
+from cyrt.builtin.operand cimport Operand
+from cyrt.builtin.workspace cimport allocate_workspace
+from cyrt.graph.commit cimport Recorder
+from cyrt.runtime.failure cimport NO_FAILURE
+from cyrt.runtime.host_memory import PinnedBuffer
+from cyrt.runtime.memory cimport Buffer, Memory
+from cyrt.runtime.module cimport LoadedFunction, allow_smem
+from cyrt.runtime.state cimport StreamState
+
+cdef enum:
+    WARP = 32
+    MOST_THREADS = 512
+    SHARED = 0                  # kernels, in the order of Row.kernels
+    LARGE = 1
+    BEGIN = 1                   # those of Jacobi's method
+    ROUND = 2
+    END = 3
+
+cdef int CHOLESKY = op_code("cholesky"), LU = op_code("lu"), SOLVE = op_code("solve")
+cdef int DETERMINANT = op_code("determinant"), TRIANGULAR = op_code("triangular")
+cdef int EXCHANGE = op_code("exchange"), QR = op_code("qr"), JACOBI = op_code("jacobi")
+
+# The memory of the streams' failure words. A stream's state is never freed, and neither is its word.
+cdef list words = []
+
+
+def param_bytes(row):
+    """Return the size in bytes of the parameter of each kernel of a row."""
+    return (sizeof(Linalg),) * len(row.kernels)
+
+
+cdef unsigned long long failure_word(StreamState* stream) except? 0:
+    cdef Buffer buffer
+    if stream.explained:
+        return 0
+    if stream.failure == NULL:
+        buffer = PinnedBuffer(sizeof(unsigned long long), stream.ordinal)
+        if stream.failure == NULL:      # a finalizer may have run
+            words.append(buffer)
+            (<unsigned long long*>buffer.address)[0] = <unsigned long long>NO_FAILURE
+            stream.failure = <unsigned long long*>buffer.address
+    return <unsigned long long>stream.failure
+
+
+cdef inline long long odd(long long n) noexcept:
+    return n | 1
+
+
+cdef long long work_elements(int op, const Linalg* params, bint large) noexcept:
+    """Return the elements of a block's shared memory, or of a matrix's workspace."""
+    cdef long long m = params.m, n = params.n, k = params.k
+    if op == CHOLESKY:
+        return 0 if large else n * odd(n)
+    if op == LU:
+        return 0 if large else m * odd(n)
+    if op == SOLVE:
+        return n * n if large else n * odd(n + k)
+    if op == DETERMINANT:
+        return n * n if large else n * odd(n)
+    if op == TRIANGULAR:
+        return 0 if large else n * (odd(n) + odd(min(k, LINALG_TILE)))
+    if op == EXCHANGE:
+        return m
+    if op == QR:
+        return 3 * min(m, n) + (n + (k if params.flags & LINALG_VECTORS else 0)) * odd(m)
+    if op == JACOBI:
+        return LINALG_SPARE + 2 * n + k + k * odd(m) + n * odd(n)
+    return n + 3 * n * odd(n)           # eig
+
+
+cdef long long useful_threads(int op, const Linalg* params) noexcept:
+    """Return how many threads have something to do in most steps."""
+    cdef long long m = params.m, n = params.n, k = params.k
+    if op == QR:
+        return power_of_two(m, 1, WARP) * <long long>max(n, k) // 2
+    if op == JACOBI:
+        return power_of_two(m, 1, WARP) * (n + 1) // 2
+    if op == TRIANGULAR:
+        return n * min(k, LINALG_TILE) // 2
+    if op == SOLVE:
+        return n * (n + k) // 4
+    if op == EXCHANGE:
+        return m * k // 4
+    return max(m, n) * n // 4
+
+
+cdef int set_block(Launch* launch, unsigned long long blocks, long long threads) except -1:
+    cdef LoadedFunction function = <LoadedFunction>launch.entry.functions[launch.variant]
+    cdef unsigned int x = power_of_two(threads, WARP, MOST_THREADS)
+    while x > <unsigned int>function.max_threads:
+        x //= 2
+    if blocks > MAX_BLOCKS:
+        raise ValueError(f"{function.name}: {blocks:,} blocks, a grid has at most {MAX_BLOCKS:,}")
+    set_geometry(&launch.geometry, blocks, x, 1)
+    return 0
+
+
+cdef int record_linalg(Recorder encoder, int op, int dtype, Linalg* params,
+                       const Operand* operands, long long batch) except -1:
+    cdef Operand[NUM_OPERANDS + 1] used
+    cdef Launch launch
+    cdef LoadedFunction function
+    cdef Memory workspace = None
+    cdef long long elements, size
+    cdef int i
+    cdef unsigned int writes = 1 << X | 1 << Y | 1 << Z | 1 << INFO | 1 << NUM_OPERANDS
+    for i in range(NUM_OPERANDS):
+        used[i] = operands[i]
+    memset(&used[NUM_OPERANDS], 0, sizeof(Operand))
+    params.x, params.y, params.z = operands[X].address, operands[Y].address, operands[Z].address
+    params.info, params.a, params.b = \
+        operands[INFO].address, operands[A].address, operands[B].address
+    params.tiles = <unsigned int>max(1, ceiling(params.k, LINALG_TILE)) if op == TRIANGULAR else 1
+    launch.entry = entry_of(encoder.state.ordinal, op, dtype)
+    launch.variant = SHARED
+    size = launch.entry.itemsizes[0]
+    function = <LoadedFunction>launch.entry.functions[SHARED]
+    elements = work_elements(op, params, False)
+    if elements * size <= <long long>function.limits.smem - function.static_smem:
+        set_block(&launch, batch * params.tiles, useful_threads(op, params))
+        launch.geometry.smem = <unsigned int>(elements * size)
+        allow_smem(function, launch.geometry.smem)
+        return record_launch(encoder, &launch, params, used, NUM_OPERANDS, writes)
+    elements = work_elements(op, params, True)
+    if elements:
+        workspace = allocate_workspace(encoder, batch * elements * size)
+        params.work, params.work_size = workspace.address, elements
+        used[NUM_OPERANDS].buffer = <PyObject*>workspace
+        used[NUM_OPERANDS].address = workspace.address
+    if op == JACOBI:
+        return record_rounds(encoder, &launch, params, used, batch)
+    launch.variant = LARGE
+    set_block(&launch, batch * params.tiles, MOST_THREADS)
+    return record_launch(encoder, &launch, params, used, NUM_OPERANDS + 1, writes)
+
+
+cdef int record_rounds(Recorder encoder, Launch* launch, Linalg* params, const Operand* used,
+                       long long batch) except -1:
+    """Record Jacobi's method with a launch for each round; the workspace is the last operand."""
+    cdef unsigned int rounds = max(1, (params.n + 1) // 2 * 2 - 1), i
+    cdef Operand[2] loaded
+    loaded[0], loaded[1] = used[NUM_OPERANDS], used[A]
+    launch.variant = BEGIN
+    set_block(launch, batch, MOST_THREADS)
+    record_launch(encoder, launch, params, loaded, 2, 1)
+    launch.variant = ROUND
+    params.tiles = max(1, (params.n + 1) // 2)
+    set_block(launch, batch * params.tiles, WARP)
+    for i in range(LINALG_SWEEPS * rounds):
+        params.round = i
+        record_launch(encoder, launch, params, loaded, 1, 1)
+    launch.variant = END
+    set_block(launch, batch, MOST_THREADS)
+    return record_launch(encoder, launch, params, used, NUM_OPERANDS + 1,
+                         1 << X | 1 << Y | 1 << Z | 1 << INFO | 1 << NUM_OPERANDS)

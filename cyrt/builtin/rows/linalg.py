@@ -1,0 +1,41 @@
+"""Factorizations of matrices, systems of equations, eigenvalues and singular values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cyrt.builtin.row import Row
+from cyrt.dtypes import dtype
+
+TYPES = ("float32", "float64", "complex64", "complex128")
+# The types in the wheel; the others are compiled at first use.
+PREBUILT = frozenset({"float32", "float64"})
+LARGE = ("", "_large")
+ROUNDS = ("", "_begin", "_round", "_end")
+# What each operation computes, and its kernels. Its name is that of its device function.
+OPS = {
+    "cholesky": ("l, where l conj(l).T = a", LARGE),
+    "lu": ("l and u, where l u = p a", LARGE),
+    "exchange": ("a with rows exchanged", LARGE),
+    "solve": ("a**-1 b", LARGE),
+    "determinant": ("det a", LARGE),
+    "triangular": ("a**-1 b, a triangular", LARGE),
+    "qr": ("q and r, where q r = a", LARGE),
+    "jacobi": ("singular values or eigenvalues of a", ROUNDS),
+    "eig": ("eigenvalues of a", LARGE),
+}
+TEMPLATES = tuple(OPS)
+
+
+def rows() -> Iterator[Row]:
+    for op, (expression, variants) in OPS.items():
+        for name in TYPES:
+            if op != "eig" or name.startswith("complex"):
+                yield Row(op, op, (name,), name, expression, name in PREBUILT, variants)
+
+
+def instance(row: Row) -> str:
+    name, type_name = row.kernels[0], dtype(row.output).cpp
+    if row.op == "jacobi":
+        return f"CYRT_JACOBI({name}, {type_name})"
+    return f"CYRT_FACTORIZE({name}, {row.op}, {type_name})"

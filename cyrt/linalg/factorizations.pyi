@@ -1,0 +1,132 @@
+from typing import Literal, NamedTuple, overload
+
+from cyrt.ndarray import Array
+
+class EigResult(NamedTuple):
+    eigenvalues: Array
+    eigenvectors: Array
+
+class EighResult(NamedTuple):
+    eigenvalues: Array
+    eigenvectors: Array
+
+class QRResult(NamedTuple):
+    Q: Array
+    R: Array
+
+class SlogdetResult(NamedTuple):
+    sign: Array
+    logabsdet: Array
+
+class SVDResult(NamedTuple):
+    U: Array
+    S: Array
+    Vh: Array
+
+class LUResult(NamedTuple):
+    lu: Array
+    pivots: Array
+
+@overload
+def cholesky(x: Array, /, *, upper: bool = False, check: Literal[True] = True) -> Array: ...
+@overload
+def cholesky(x: Array, /, *, upper: bool = False, check: Literal[False]) -> tuple[Array, Array]: ...
+@overload
+def lu_factor(x: Array, /, *, check: Literal[True] = True) -> LUResult: ...
+@overload
+def lu_factor(x: Array, /, *, check: Literal[False]) -> tuple[LUResult, Array]: ...
+def det(x: Array, /) -> Array: ...
+def slogdet(x: Array, /) -> SlogdetResult: ...
+@overload
+def inv(x: Array, /, *, check: Literal[True] = True) -> Array: ...
+@overload
+def inv(x: Array, /, *, check: Literal[False]) -> tuple[Array, Array]: ...
+@overload
+def solve(x1: Array, x2: Array, /, *, check: Literal[True] = True) -> Array: ...
+@overload
+def solve(x1: Array, x2: Array, /, *, check: Literal[False]) -> tuple[Array, Array]: ...
+@overload
+def solve_triangular(
+    x1: Array,
+    x2: Array,
+    /,
+    *,
+    lower: bool = False,
+    trans: int | str = 0,
+    unit_diagonal: bool = False,
+    check: Literal[True] = True,
+) -> Array: ...
+@overload
+def solve_triangular(
+    x1: Array,
+    x2: Array,
+    /,
+    *,
+    lower: bool = False,
+    trans: int | str = 0,
+    unit_diagonal: bool = False,
+    check: Literal[False],
+) -> tuple[Array, Array]: ...
+@overload
+def lu_solve(
+    lu_and_pivots: tuple[Array, Array], b: Array, /, trans: int = 0, *, check: Literal[True] = True
+) -> Array: ...
+@overload
+def lu_solve(
+    lu_and_pivots: tuple[Array, Array], b: Array, /, trans: int = 0, *, check: Literal[False]
+) -> tuple[Array, Array]: ...
+@overload
+def qr(x: Array, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRResult: ...
+@overload
+def qr(x: Array, /, *, mode: Literal["r"]) -> Array: ...
+@overload
+def svd(
+    x: Array,
+    /,
+    *,
+    full_matrices: bool = True,
+    compute_uv: Literal[True] = True,
+    check: Literal[True] = True,
+) -> SVDResult: ...
+@overload
+def svd(
+    x: Array,
+    /,
+    *,
+    full_matrices: bool = True,
+    compute_uv: Literal[False],
+    check: Literal[True] = True,
+) -> Array: ...
+@overload
+def svd(
+    x: Array,
+    /,
+    *,
+    full_matrices: bool = True,
+    compute_uv: Literal[True] = True,
+    check: Literal[False],
+) -> tuple[SVDResult, Array]: ...
+@overload
+def svd(
+    x: Array, /, *, full_matrices: bool = True, compute_uv: Literal[False], check: Literal[False]
+) -> tuple[Array, Array]: ...
+@overload
+def svdvals(x: Array, /, *, check: Literal[True] = True) -> Array: ...
+@overload
+def svdvals(x: Array, /, *, check: Literal[False]) -> tuple[Array, Array]: ...
+@overload
+def eigh(x: Array, /, UPLO: str = "L", *, check: Literal[True] = True) -> EighResult: ...
+@overload
+def eigh(x: Array, /, UPLO: str = "L", *, check: Literal[False]) -> tuple[EighResult, Array]: ...
+@overload
+def eigvalsh(x: Array, /, UPLO: str = "L", *, check: Literal[True] = True) -> Array: ...
+@overload
+def eigvalsh(x: Array, /, UPLO: str = "L", *, check: Literal[False]) -> tuple[Array, Array]: ...
+@overload
+def eig(x: Array, /, *, check: Literal[True] = True) -> EigResult: ...
+@overload
+def eig(x: Array, /, *, check: Literal[False]) -> tuple[EigResult, Array]: ...
+@overload
+def eigvals(x: Array, /, *, check: Literal[True] = True) -> Array: ...
+@overload
+def eigvals(x: Array, /, *, check: Literal[False]) -> tuple[Array, Array]: ...

@@ -1,0 +1,920 @@
+"""Factorizations of matrices, systems of equations, eigenvalues and singular values."""
+
+from collections import namedtuple
+
+from libc.string cimport memset
+
+from cyrt.builtin.entry cimport dtype_code, op_code
+from cyrt.builtin.linalg cimport (
+    A, B, INFO, LINALG_CONJUGATE, LINALG_HERMITIAN, LINALG_IDENTITY, LINALG_LOG, LINALG_TRANSPOSED,
+    LINALG_UNIT, LINALG_UPPER, LINALG_VECTORS, NUM_OPERANDS, X, Y, Z, Linalg, failure_word,
+    record_linalg,
+)
+from cyrt.builtin.operand cimport Operand
+from cyrt.builtin.space cimport MAX_NDIM
+from cyrt.dtypes import DTYPES, dtype as _dtype
+from cyrt.graph.recorder cimport encoder_of
+from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array_on, set_operand, shape_of
+from cyrt.ops.arguments import check_array, check_bool
+from cyrt.ops.broadcasting import broadcast_shapes, broadcast_to
+from cyrt.ops.copy cimport cast, check_device
+from cyrt.ops.promotion cimport FLOAT32, NUM_DTYPES, kinds, promote
+from cyrt.runtime.failure cimport site_of
+from cyrt.runtime.state cimport StreamState
+from cyrt.runtime.stream cimport current_state
+
+cdef int CHOLESKY = op_code("cholesky"), LU = op_code("lu"), SOLVE = op_code("solve")
+cdef int DETERMINANT = op_code("determinant"), TRIANGULAR = op_code("triangular")
+cdef int EXCHANGE = op_code("exchange"), QR = op_code("qr")
+cdef int JACOBI = op_code("jacobi"), EIG = op_code("eig")
+cdef int INT32 = dtype_code("int32")
+cdef int COMPLEX64 = dtype_code("complex64"), COMPLEX128 = dtype_code("complex128")
+cdef int[NUM_DTYPES] real_codes     # the type of a type's real parts
+for _each in DTYPES:
+    real_codes[<int>_each.code] = _dtype(_each.real).code if _each.kind == "c" else _each.code
+
+# Texts of errors; {} is the number of the matrix.
+cdef str NOT_POSITIVE = "matrix {} is not positive definite"
+cdef str SINGULAR = "matrix {} is singular"
+cdef str NO_EXCHANGE = "matrix {} has pivots that are no rows below"
+cdef str NO_CONVERGENCE = "matrix {} is not finite, or the iteration did not converge"
+
+EigResult = namedtuple("EigResult", ["eigenvalues", "eigenvectors"])
+EighResult = namedtuple("EighResult", ["eigenvalues", "eigenvectors"])
+QRResult = namedtuple("QRResult", ["Q", "R"])
+SlogdetResult = namedtuple("SlogdetResult", ["sign", "logabsdet"])
+SVDResult = namedtuple("SVDResult", ["U", "S", "Vh"])
+LUResult = namedtuple("LUResult", ["lu", "pivots"])
+
+# What a call of a kernel needs.
+cdef struct Call:
+    Linalg params
+    Operand[NUM_OPERANDS] operands
+    StreamState* stream
+    int code
+    long long batch             # number of matrices
+
+
+cdef int refuse_type(str name, int code) except -1:
+    raise TypeError(f"{name}: {DTYPES[code]} is not supported; expected float32, float64, "
+                    "complex64, complex128, or integers, which are converted to float32")
+
+
+cdef Array matrices_of(str name, str argument, object x):
+    """Return an operand as matrices of a type that has kernels; integers become float32."""
+    cdef Array array
+    if not isinstance(x, Array):
+        check_array(x, f"{name}: {argument}")
+    array = <Array>x
+    if array.ndim_ < 2:
+        raise ValueError(f"{name}: {argument}: expected matrices, of two dimensions or more, got "
+                         f"shape {shape_of(array)}")
+    return in_own_type(name, array)
+
+
+cdef Array in_own_type(str name, Array array):
+    if kinds[array.code] in b"biu":
+        return cast(array, FLOAT32)
+    if kinds[array.code] not in b"fc" or DTYPES[array.code].itemsize == 2:
+        refuse_type(name, array.code)
+    return array
+
+
+cdef Array square_of(str name, str argument, object x):
+    cdef Array array = matrices_of(name, argument, x)
+    if array.dims[array.ndim_ - 1] != array.dims[array.ndim_ - 2]:
+        raise ValueError(f"{name}: {argument}: expected square matrices, got shape "
+                         f"{shape_of(array)}")
+    return array
+
+
+cdef Array begin(Call* call, Array a):
+    """Set the call's matrices; return them contiguous. The caller keeps them."""
+    cdef int d
+    memset(call, 0, sizeof(call[0]))
+    a = as_contiguous(a)
+    call.stream = current_state(device_of(a))
+    call.code = a.code
+    call.batch = 1
+    for d in range(a.ndim_ - 2):
+        call.batch *= a.dims[d]
+    if a.dims[a.ndim_ - 2] > 0xffff_ffff or a.dims[a.ndim_ - 1] > 0xffff_ffff:
+        raise ValueError(f"a matrix of shape {shape_of(a)[-2:]} is too large")
+    call.params.m = <unsigned int>a.dims[a.ndim_ - 2]
+    call.params.n = <unsigned int>a.dims[a.ndim_ - 1]
+    set_operand(&call.operands[A], a)
+    return a
+
+
+cdef Array new_result(Call* call, int which, int code, Array like, int ndim, long long first,
+                      long long second):
+    """Allocate a result: the batch's dimensions, and `ndim` more."""
+    cdef long long[MAX_NDIM] dims
+    cdef int d, kept = like.ndim_ - 2
+    cdef Array result
+    for d in range(kept):
+        dims[d] = like.dims[d]
+    dims[kept], dims[kept + 1] = first, second
+    result = new_array_on(call.stream, code, kept + ndim, dims)
+    set_operand(&call.operands[which], result)
+    return result
+
+
+cdef Array run(Call* call, int op, Array like, str name, str text, object check):
+    """Record the launches; return where matrices failed, or None if errors are raised."""
+    cdef Array info = None
+    if check:
+        call.params.failure = failure_word(call.stream)
+        call.params.site = <unsigned int>site_of(name, text)
+    else:
+        info = new_result(call, INFO, INT32, like, 0, 0, 0)
+    if call.batch:
+        record_linalg(encoder_of(call.stream), op, call.code, &call.params, call.operands,
+                      call.batch)
+    return info
+
+
+cdef object with_info(object result, Array info):
+    return result if info is None else (result, info)
+
+
+cdef unsigned int triangle_flag(str name, object UPLO) except? 0xffff_ffff:
+    if UPLO not in ("L", "U", "l", "u"):
+        raise ValueError(f"{name}: UPLO: expected 'L' or 'U', got {UPLO!r}")
+    return LINALG_UPPER if UPLO in "Uu" else 0
+
+
+# -- Cholesky --------------------------------------------------------------------------------------
+
+
+def cholesky(x, /, *, upper=False, check=True):
+    """Factor Hermitian positive definite matrices: ``x = L @ conj(L).mT``.
+
+    Parameters
+    ----------
+    x : Array
+        Matrices of shape (..., N, N), real or complex; integers are converted to float32. Only the
+        lower triangle is read, or the upper one with `upper`.
+    upper : bool
+        Return U, where ``x = conj(U).mT @ U``, instead of L.
+    check : bool
+        Report failures: a matrix that is not positive definite gets NaN as its result, and whatever
+        waits next for a value raises an error. With False, the result is a tuple of the factor and
+        `info`.
+
+    Returns
+    -------
+    Array
+        L or U, of x's shape; the other triangle is zero. With ``check=False`` a tuple of it and an
+        int32 array of shape (...,): 0, or the order of the first leading minor that is not
+        positive.
+
+    Raises
+    ------
+    TypeError, ValueError
+        x is not an Array of square matrices, or its type is float16 or bfloat16.
+    cyrt.linalg.LinAlgError
+        When a value is waited for: a matrix was not positive definite.
+
+    Notes
+    -----
+    The call does not wait. Golub and Van Loan, Matrix Computations, 4.2.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.linalg.cholesky(cyrt.asarray([[4.0, 2.0], [2.0, 5.0]]))
+    Array([[2., 0.],
+           [1., 2.]], dtype=float32)
+    """
+    cdef Call call
+    cdef Array a = square_of("cholesky", "x", x), result, info
+    check_bool(check, "cholesky: check")
+    _kept = begin(&call, a)
+    call.params.flags = LINALG_UPPER if check_bool(upper, "cholesky: upper") else 0
+    result = new_result(&call, X, a.code, a, 2, call.params.n, call.params.n)
+    info = run(&call, CHOLESKY, a, "cholesky", NOT_POSITIVE, check)
+    return with_info(result, info)
+
+
+# -- LU --------------------------------------------------------------------------------------------
+
+
+def lu_factor(x, /, *, check=True):
+    """Factor matrices with partial pivoting: ``P @ x = L @ U``.
+
+    Parameters
+    ----------
+    x : Array
+        Matrices of shape (..., M, N), real or complex; integers are converted to float32.
+    check : bool
+        With False, `info` is returned, too. A singular matrix is factored, and is no error here.
+
+    Returns
+    -------
+    LUResult
+        ``lu``, of x's shape: U, and below its diagonal L without its diagonal of ones. ``pivots``,
+        int32 of shape (..., min(M, N)): row i was exchanged with row ``pivots[i]``, in that order.
+        With ``check=False`` a tuple of it and an int32 array of shape (...,): 0, or the number,
+        counted from 1, of the first diagonal element of U that is 0.
+
+    Raises
+    ------
+    TypeError, ValueError
+        x is not an Array of matrices, or its type is float16 or bfloat16.
+
+    See Also
+    --------
+    lu_solve : solves equations with the result.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> lu, pivots = cyrt.linalg.lu_factor(cyrt.asarray([[1.0, 2.0], [4.0, 4.0]]))
+    >>> lu, pivots
+    (Array([[4.  , 4.  ],
+           [0.25, 1.  ]], dtype=float32), Array([1, 1], dtype=int32))
+    """
+    cdef Call call
+    cdef Array a = matrices_of("lu_factor", "x", x), lu, pivots, info
+    check_bool(check, "lu_factor: check")
+    _kept = begin(&call, a)
+    lu = new_result(&call, X, a.code, a, 2, call.params.m, call.params.n)
+    pivots = new_result(&call, Y, INT32, a, 1, min(call.params.m, call.params.n), 0)
+    info = None if check else new_result(&call, INFO, INT32, a, 0, 0, 0)
+    if call.batch:
+        record_linalg(encoder_of(call.stream), LU, call.code, &call.params, call.operands,
+                      call.batch)
+    return with_info(LUResult(lu, pivots), info)
+
+
+def det(x, /):
+    """Compute determinants.
+
+    Parameters
+    ----------
+    x : Array
+        Matrices of shape (..., N, N), real or complex; integers are converted to float32.
+
+    Returns
+    -------
+    Array
+        Shape (...,), of x's type; 1 for matrices of shape (0, 0).
+
+    Raises
+    ------
+    TypeError, ValueError
+        x is not an Array of square matrices, or its type is float16 or bfloat16.
+
+    See Also
+    --------
+    slogdet : does not overflow.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.linalg.det(cyrt.asarray([[1.0, 2.0], [3.0, 4.0]]))
+    Array(-2., dtype=float32)
+    """
+    cdef Call call
+    cdef Array a = square_of("det", "x", x), result
+    _kept = begin(&call, a)
+    result = new_result(&call, X, a.code, a, 0, 0, 0)
+    if call.batch:
+        record_linalg(encoder_of(call.stream), DETERMINANT, call.code, &call.params, call.operands,
+                      call.batch)
+    return result
+
+
+def slogdet(x, /):
+    """Compute the signs of determinants, and the logarithms of their magnitudes.
+
+    Parameters
+    ----------
+    x : Array
+        Matrices of shape (..., N, N), real or complex; integers are converted to float32.
+
+    Returns
+    -------
+    SlogdetResult
+        ``sign``, of shape (...,) and x's type: -1, 0 or 1, or a complex number of magnitude 0 or 1.
+        ``logabsdet``, real: minus infinity for a singular matrix.
+
+    Raises
+    ------
+    TypeError, ValueError
+        x is not an Array of square matrices, or its type is float16 or bfloat16.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.linalg.slogdet(-2 * cyrt.eye(3)).sign
+    Array(-1., dtype=float32)
+    """
+    cdef Call call
+    cdef Array a = square_of("slogdet", "x", x), sign, logarithm
+    _kept = begin(&call, a)
+    call.params.flags = LINALG_LOG
+    sign = new_result(&call, X, a.code, a, 0, 0, 0)
+    logarithm = new_result(&call, Y, real_codes[a.code], a, 0, 0, 0)
+    if call.batch:
+        record_linalg(encoder_of(call.stream), DETERMINANT, call.code, &call.params, call.operands,
+                      call.batch)
+    return SlogdetResult(sign, logarithm)
+
+
+# -- systems of equations --------------------------------------------------------------------------
+
+
+def inv(x, /, *, check=True):
+    """Invert matrices.
+
+    Parameters
+    ----------
+    x : Array
+        Matrices of shape (..., N, N), real or complex; integers are converted to float32.
+    check : bool
+        Report failures, as :func:`cholesky` does; a singular matrix gets NaN.
+
+    Returns
+    -------
+    Array
+        The inverses, of x's shape. With ``check=False`` a tuple of it and an int32 array of shape
+        (...,): 0, or the number, counted from 1, of the column without a pivot.
+
+    Raises
+    ------
+    TypeError, ValueError
+        x is not an Array of square matrices, or its type is float16 or bfloat16.
+    cyrt.linalg.LinAlgError
+        When a value is waited for: a matrix was singular.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.linalg.inv(cyrt.asarray([[2.0, 0.0], [0.0, 4.0]]))
+    Array([[0.5 , 0.  ],
+           [0.  , 0.25]], dtype=float32)
+    """
+    cdef Call call
+    cdef Array a = square_of("inv", "x", x), result, info
+    check_bool(check, "inv: check")
+    _kept = begin(&call, a)
+    call.params.flags = LINALG_IDENTITY
+    call.params.k = call.params.n
+    result = new_result(&call, X, a.code, a, 2, call.params.n, call.params.n)
+    info = run(&call, SOLVE, a, "inv", SINGULAR, check)
+    return with_info(result, info)
+
+
+cdef tuple joined(str name, Array a, str argument, object x):
+    """Return matrices and right-hand sides in one type with broadcast batches, and whether the
+    right-hand side is a vector."""
+    cdef Array b
+    cdef int code
+    cdef bint vector
+    if not isinstance(x, Array):
+        check_array(x, f"{name}: {argument}")
+    b = <Array>x
+    check_device(b, a, name, argument)
+    if b.ndim_ == 0:
+        raise ValueError(f"{name}: {argument}: expected a vector or matrices, got a 0-dimensional "
+                         "array")
+    b = in_own_type(name, b)
+    code = promote(a.code, b.code)
+    a, b = cast(a, code), cast(b, code)
+    vector = b.ndim_ == 1
+    if vector:
+        b = b[:, None]
+    if a.dims[a.ndim_ - 1] != b.dims[b.ndim_ - 2]:
+        raise ValueError(f"{name}: matrices of shape {shape_of(a)} and right-hand sides of shape "
+                         f"{shape_of(<Array>x)}: the sizes {a.dims[a.ndim_ - 1]} and "
+                         f"{b.dims[b.ndim_ - 2]} must be equal")
+    shape_a, shape_b = shape_of(a), shape_of(b)
+    if shape_a[:-2] != shape_b[:-2]:
+        batch = broadcast_shapes(shape_a[:-2], shape_b[:-2])
+        a = broadcast_to(a, batch + shape_a[-2:])
+        b = broadcast_to(b, batch + shape_b[-2:])
+    return a, b, vector
+
+
+def solve(x1, x2, /, *, check=True):
+    """Solve systems of linear equations: ``x1 @ result = x2``.
+
+    Parameters
+    ----------
+    x1 : Array
+        Matrices of shape (..., N, N), real or complex; integers are converted to float32.
+    x2 : Array
+        Right-hand sides: a vector of shape (N,), or matrices of shape (..., N, K). The leading
+        dimensions broadcast.
+    check : bool
+        Report failures, as :func:`cholesky` does; the result of a singular matrix is NaN.
+
+    Returns
+    -------
+    Array
+        An array of the broadcast shape (..., N, K), or (..., N) for a vector, and of the type to
+        which both promote. With ``check=False`` a tuple of it and an int32 array of shape (...,):
+        0, or the number, counted from 1, of the column without a pivot.
+
+    Raises
+    ------
+    TypeError, ValueError
+        The operands are not Arrays of fitting shapes, or a type is float16 or bfloat16.
+    cyrt.linalg.LinAlgError
+        When a value is waited for: a matrix was singular.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> a = cyrt.asarray([[3.0, 1.0], [1.0, 2.0]])
+    >>> cyrt.linalg.solve(a, cyrt.asarray([9.0, 8.0]))
+    Array([2., 3.], dtype=float32)
+    """
+    cdef Call call
+    cdef Array a = square_of("solve", "x1", x1), b, result, info
+    check_bool(check, "solve: check")
+    a, b, vector = joined("solve", a, "x2", x2)
+    _kept = begin(&call, a)
+    b = as_contiguous(b)
+    call.params.k = <unsigned int>b.dims[b.ndim_ - 1]
+    set_operand(&call.operands[B], b)
+    result = new_result(&call, X, a.code, a, 2, call.params.n, call.params.k)
+    info = run(&call, SOLVE, a, "solve", SINGULAR, check)
+    return with_info(result[..., 0] if vector else result, info)
+
+
+def solve_triangular(x1, x2, /, *, lower=False, trans=0, unit_diagonal=False, check=True):
+    """Solve systems of linear equations with triangular matrices.
+
+    Parameters
+    ----------
+    x1 : Array
+        Matrices of shape (..., N, N), real or complex; integers are converted to float32. Elements
+        of the other triangle are not used.
+    x2 : Array
+        Right-hand sides: a vector of shape (N,), or matrices of shape (..., N, K). The leading
+        dimensions broadcast.
+    lower : bool
+        The matrices are lower triangular, and not upper triangular.
+    trans : int or str
+        0 or "N": solve ``x1 @ result = x2``. 1 or "T": ``x1.mT @ result = x2``. 2 or "C":
+        ``conj(x1).mT @ result = x2``.
+    unit_diagonal : bool
+        The elements of the diagonal are taken as 1.
+    check : bool
+        Report failures, as :func:`cholesky` does; the result of a matrix with a zero on its
+        diagonal is NaN.
+
+    Returns
+    -------
+    Array
+        As of :func:`solve`. With ``check=False`` a tuple of it and an int32 array of shape (...,),
+        which is 1 for singular matrices and otherwise 0.
+
+    Raises
+    ------
+    TypeError, ValueError
+        The operands are not Arrays of fitting shapes, a type is float16 or bfloat16, or `trans` has
+        another value.
+    cyrt.linalg.LinAlgError
+        When a value is waited for: a matrix was singular.
+
+    Notes
+    -----
+    The arguments are those of SciPy's ``scipy.linalg.solve_triangular``.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> a = cyrt.asarray([[2.0, 0.0], [1.0, 4.0]])
+    >>> cyrt.linalg.solve_triangular(a, cyrt.asarray([2.0, 9.0]), lower=True)
+    Array([1., 2.], dtype=float32)
+    """
+    cdef Call call
+    cdef Array a = square_of("solve_triangular", "x1", x1), b, result, info
+    cdef unsigned int flags = 0
+    check_bool(check, "solve_triangular: check")
+    if trans not in (0, 1, 2, "N", "T", "C"):
+        raise ValueError("solve_triangular: trans: expected 0, 1, 2, 'N', 'T' or 'C', got "
+                         f"{trans!r}")
+    if not check_bool(lower, "solve_triangular: lower"):
+        flags |= LINALG_UPPER
+    if check_bool(unit_diagonal, "solve_triangular: unit_diagonal"):
+        flags |= LINALG_UNIT
+    if trans not in (0, "N"):
+        flags |= LINALG_TRANSPOSED
+    if trans in (2, "C"):
+        flags |= LINALG_CONJUGATE
+    a, b, vector = joined("solve_triangular", a, "x2", x2)
+    _kept = begin(&call, a)
+    b = as_contiguous(b)
+    call.params.flags = flags
+    call.params.k = <unsigned int>b.dims[b.ndim_ - 1]
+    set_operand(&call.operands[B], b)
+    result = new_result(&call, X, a.code, a, 2, call.params.n, call.params.k)
+    info = run(&call, TRIANGULAR, a, "solve_triangular", SINGULAR, check)
+    return with_info(result[..., 0] if vector else result, info)
+
+
+cdef Array exchange(Array b, Array pivots, bint backwards):
+    """Return right-hand sides with their rows exchanged as pivots say, or exchanged back."""
+    cdef Call call
+    cdef Array result
+    b = begin(&call, b)
+    pivots = as_contiguous(pivots)
+    call.params.k = call.params.n
+    call.params.n = <unsigned int>pivots.dims[pivots.ndim_ - 1]
+    call.params.flags = LINALG_TRANSPOSED if backwards else 0
+    set_operand(&call.operands[B], pivots)
+    result = new_result(&call, X, b.code, b, 2, call.params.m, call.params.k)
+    run(&call, EXCHANGE, b, "lu_solve", NO_EXCHANGE, True)
+    return result
+
+
+def lu_solve(lu_and_pivots, b, /, trans=0, *, check=True):
+    """Solve systems of linear equations whose matrices :func:`lu_factor` has factored.
+
+    Parameters
+    ----------
+    lu_and_pivots : LUResult or tuple of Array
+        The result of :func:`lu_factor` for matrices of shape (..., N, N).
+    b : Array
+        Right-hand sides: a vector of shape (N,), or matrices of shape (..., N, K). The leading
+        dimensions broadcast.
+    trans : int
+        0: solve ``a @ x = b``. 1: ``a.mT @ x = b``. 2: ``conj(a).mT @ x = b``.
+    check : bool
+        As of :func:`solve_triangular`.
+
+    Returns
+    -------
+    Array
+        As of :func:`solve`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        The operands are not Arrays of fitting shapes, or `trans` has another value.
+    cyrt.linalg.LinAlgError
+        When a value is waited for: a matrix was singular, or the pivots are not of this matrix.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> factors = cyrt.linalg.lu_factor(cyrt.asarray([[3.0, 1.0], [1.0, 2.0]]))
+    >>> cyrt.linalg.lu_solve(factors, cyrt.asarray([9.0, 8.0]))
+    Array([2., 3.], dtype=float32)
+    """
+    cdef Array a, pivots, right, info = None
+    lu, places = lu_and_pivots
+    a = square_of("lu_solve", "lu", lu)
+    pivots = check_array(places, "lu_solve: pivots")
+    check_device(pivots, a, "lu_solve", "pivots")
+    if pivots.code != INT32 or shape_of(pivots) != shape_of(a)[:-1]:
+        raise ValueError(f"lu_solve: expected int32 pivots of shape {shape_of(a)[:-1]}, got "
+                         f"{DTYPES[pivots.code]} of shape {shape_of(pivots)}")
+    if trans not in (0, 1, 2):
+        raise ValueError(f"lu_solve: trans: expected 0, 1 or 2, got {trans!r}")
+    a, right, vector = joined("lu_solve", a, "b", b)
+    pivots = as_contiguous(broadcast_to(pivots, shape_of(a)[:-1]))
+    if trans == 0:
+        right = exchange(right, pivots, False)
+        right = solve_triangular(a, right, lower=True, unit_diagonal=True)
+        result = solve_triangular(a, right, check=check)
+    else:
+        result = solve_triangular(a, right, trans=trans, check=check)
+    result, info = (result, None) if check else result
+    if trans:
+        right = solve_triangular(a, result, lower=True, unit_diagonal=True, trans=trans)
+        result = exchange(right, pivots, True)
+    return with_info(result[..., 0] if vector else result, info)
+
+
+# -- QR --------------------------------------------------------------------------------------------
+
+
+def qr(x, /, *, mode="reduced"):
+    """Factor matrices into a matrix with orthonormal columns and an upper triangular one:
+    ``x = Q @ R``.
+
+    Parameters
+    ----------
+    x : Array
+        Matrices of shape (..., M, N), real or complex; integers are converted to float32.
+    mode : str
+        "reduced": Q has K = min(M, N) columns. "complete": Q is square, K = M. "r": only R is
+        computed, with K = min(M, N) rows.
+
+    Returns
+    -------
+    QRResult or Array
+        ``Q``, of shape (..., M, K), and ``R``, of shape (..., K, N). Only R for the mode "r".
+
+    Raises
+    ------
+    TypeError, ValueError
+        x is not an Array of matrices, its type is float16 or bfloat16, or the mode does not exist.
+
+    Notes
+    -----
+    By Householder's reflections (Golub and Van Loan, Matrix Computations, 5.2). The signs of R's
+    diagonal are LAPACK's.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> q, r = cyrt.linalg.qr(cyrt.asarray([[3.0, 1.0], [4.0, 2.0]]))
+    >>> r.shape, bool(abs(r[0, 0] + 5) < 1e-5)
+    ((2, 2), True)
+    """
+    cdef Call call
+    cdef Array a = matrices_of("qr", "x", x), q = None, r
+    cdef long long m, n, k
+    if mode not in ("reduced", "complete", "r"):
+        raise ValueError(f"qr: mode: expected 'reduced', 'complete' or 'r', got {mode!r}")
+    _kept = begin(&call, a)
+    m, n = call.params.m, call.params.n
+    k = m if mode == "complete" else min(m, n)
+    call.params.k = <unsigned int>k
+    if mode != "r":
+        call.params.flags = LINALG_VECTORS
+        q = new_result(&call, X, a.code, a, 2, m, k)
+    r = new_result(&call, Y, a.code, a, 2, k, n)
+    if call.batch:
+        record_linalg(encoder_of(call.stream), QR, call.code, &call.params, call.operands,
+                      call.batch)
+    return r if q is None else QRResult(q, r)
+
+
+# -- singular values -------------------------------------------------------------------------------
+
+
+cdef object singular(str name, object x, bint full, bint vectors, object check):
+    cdef Call call
+    cdef Array a = matrices_of(name, "x", x), u = None, s, v = None, info
+    cdef long long m, n, k
+    _kept = begin(&call, a)
+    m, n = call.params.m, call.params.n
+    k = min(m, n)
+    if vectors:
+        call.params.flags = LINALG_VECTORS
+    if m < n:       # the conjugate transpose is factored
+        call.params.flags |= LINALG_TRANSPOSED
+        call.params.m, call.params.n = <unsigned int>n, <unsigned int>m
+    call.params.k = max(call.params.m, call.params.n) if full and vectors \
+        else min(call.params.m, call.params.n)
+    s = new_result(&call, X, real_codes[a.code], a, 1, k, 0)
+    if vectors:
+        u = new_result(&call, Y, a.code, a, 2, m, m if full else k)
+        v = new_result(&call, Z, a.code, a, 2, n if full else k, n)
+    info = run(&call, JACOBI, a, name, NO_CONVERGENCE, check)
+    return with_info(SVDResult(u, s, v) if vectors else s, info)
+
+
+def svd(x, /, *, full_matrices=True, compute_uv=True, check=True):
+    """Compute singular value decompositions: ``x = U @ diag(S) @ Vh``.
+
+    Parameters
+    ----------
+    x : Array
+        Matrices of shape (..., M, N), real or complex; integers are converted to float32.
+    full_matrices : bool
+        U and Vh are square; otherwise they have K = min(M, N) columns and rows.
+    compute_uv : bool
+        With False, only S is returned.
+    check : bool
+        Report failures, as :func:`cholesky` does; a matrix that is not finite gets NaN.
+
+    Returns
+    -------
+    SVDResult
+        ``U``, of shape (..., M, M) or (..., M, K); ``S``, real, of shape (..., K), in descending
+        order; ``Vh``, of shape (..., N, N) or (..., K, N). With ``check=False`` a tuple of it and
+        an int32 array of shape (...,), which is 1 for failed matrices and otherwise 0.
+
+    Raises
+    ------
+    TypeError, ValueError
+        x is not an Array of matrices, or its type is float16 or bfloat16.
+    cyrt.linalg.LinAlgError
+        When a value is waited for: a matrix was not finite, or the method did not converge.
+
+    Notes
+    -----
+    By the one-sided method of Jacobi (Hestenes, J. SIAM 6, 1958; Demmel and Veselic, SIAM J. Matrix
+    Anal. Appl. 13, 1992).
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> u, s, vh = cyrt.linalg.svd(cyrt.asarray([[0.0, 2.0], [3.0, 0.0]]))
+    >>> s
+    Array([3., 2.], dtype=float32)
+    """
+    return singular("svd", x, check_bool(full_matrices, "svd: full_matrices"),
+                    check_bool(compute_uv, "svd: compute_uv"), check_bool(check, "svd: check"))
+
+
+def svdvals(x, /, *, check=True):
+    """Compute singular values, in descending order.
+
+    Parameters
+    ----------
+    x : Array
+        Matrices of shape (..., M, N), real or complex; integers are converted to float32.
+    check : bool
+        As for :func:`svd`.
+
+    Returns
+    -------
+    Array
+        Real, of shape (..., min(M, N)).
+
+    Raises
+    ------
+    TypeError, ValueError, cyrt.linalg.LinAlgError
+        As by :func:`svd`.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.linalg.svdvals(cyrt.asarray([[0.0, 2.0], [3.0, 0.0]]))
+    Array([3., 2.], dtype=float32)
+    """
+    return singular("svdvals", x, False, False, check_bool(check, "svdvals: check"))
+
+
+# -- eigenvalues -----------------------------------------------------------------------------------
+
+
+cdef object hermitian(str name, object x, object UPLO, bint vectors, object check):
+    cdef Call call
+    cdef Array a = square_of(name, "x", x), values, columns = None, info
+    cdef long long n
+    _kept = begin(&call, a)
+    n = call.params.n
+    call.params.k = <unsigned int>n
+    call.params.flags = LINALG_HERMITIAN | triangle_flag(name, UPLO)
+    values = new_result(&call, X, real_codes[a.code], a, 1, n, 0)
+    if vectors:
+        call.params.flags |= LINALG_VECTORS
+        columns = new_result(&call, Y, a.code, a, 2, n, n)
+    info = run(&call, JACOBI, a, name, NO_CONVERGENCE, check)
+    return with_info(EighResult(values, columns) if vectors else values, info)
+
+
+def eigh(x, /, UPLO="L", *, check=True):
+    """Compute eigenvalues and eigenvectors of Hermitian matrices:
+    ``x = V @ diag(eigenvalues) @ conj(V).mT``.
+
+    Parameters
+    ----------
+    x : Array
+        Matrices of shape (..., N, N), real symmetric or complex Hermitian; integers are converted
+        to float32. Only one triangle is read.
+    UPLO : str
+        "L" for the lower triangle, "U" for the upper one.
+    check : bool
+        Report failures, as :func:`cholesky` does; a matrix that is not finite gets NaN.
+
+    Returns
+    -------
+    EighResult
+        ``eigenvalues``, real, of shape (..., N), in ascending order; ``eigenvectors``, of shape
+        (..., N, N), in the columns of each matrix, which is unitary. With ``check=False`` a tuple
+        of it and an int32 array of shape (...,), which is 1 for failed matrices and otherwise 0.
+
+    Raises
+    ------
+    TypeError, ValueError
+        x is not an Array of square matrices, its type is float16 or bfloat16, or UPLO is neither
+        "L" nor "U".
+    cyrt.linalg.LinAlgError
+        When a value is waited for: a matrix was not finite, or the method did not converge.
+
+    Notes
+    -----
+    By the one-sided method of Jacobi, see :func:`svd`, on the matrix plus a multiple of the
+    identity that makes it positive definite.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.linalg.eigh(cyrt.asarray([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
+    Array([1., 2.], dtype=float32)
+    """
+    return hermitian("eigh", x, UPLO, True, check_bool(check, "eigh: check"))
+
+
+def eigvalsh(x, /, UPLO="L", *, check=True):
+    """Compute eigenvalues of Hermitian matrices, in ascending order.
+
+    Parameters
+    ----------
+    x, UPLO, check
+        As for :func:`eigh`.
+
+    Returns
+    -------
+    Array
+        Real, of shape (..., N).
+
+    Raises
+    ------
+    TypeError, ValueError, cyrt.linalg.LinAlgError
+        As by :func:`eigh`.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.linalg.eigvalsh(cyrt.asarray([[2.0, 0.0], [0.0, 1.0]]))
+    Array([1., 2.], dtype=float32)
+    """
+    return hermitian("eigvalsh", x, UPLO, False, check_bool(check, "eigvalsh: check"))
+
+
+cdef object general(str name, object x, bint vectors, object check):
+    cdef Call call
+    cdef Array a = square_of(name, "x", x), values, columns = None, info
+    cdef long long n
+    if kinds[a.code] == c"f":
+        a = cast(a, COMPLEX64 if a.code == FLOAT32 else COMPLEX128)
+    _kept = begin(&call, a)
+    n = call.params.n
+    values = new_result(&call, X, a.code, a, 1, n, 0)
+    if vectors:
+        call.params.flags = LINALG_VECTORS
+        columns = new_result(&call, Y, a.code, a, 2, n, n)
+    info = run(&call, EIG, a, name, NO_CONVERGENCE, check)
+    return with_info(EigResult(values, columns) if vectors else values, info)
+
+
+def eig(x, /, *, check=True):
+    """Compute eigenvalues and right eigenvectors of general matrices:
+    ``x @ V = V @ diag(eigenvalues)``.
+
+    Parameters
+    ----------
+    x : Array
+        Matrices of shape (..., N, N), real or complex; integers are converted to float32.
+    check : bool
+        Report failures, as :func:`cholesky` does; a matrix that is not finite gets NaN.
+
+    Returns
+    -------
+    EigResult
+        ``eigenvalues``, of shape (..., N), in no order; ``eigenvectors``, of shape (..., N, N), in
+        the columns of each matrix, of norm 1. Both are complex, also if all imaginary parts are
+        zero. With ``check=False`` a tuple of it and an int32 array of shape (...,), which is not 0
+        for failed matrices.
+
+    Raises
+    ------
+    TypeError, ValueError
+        x is not an Array of square matrices, or its type is float16 or bfloat16.
+    cyrt.linalg.LinAlgError
+        When a value is waited for: a matrix was not finite, or the method did not converge.
+
+    Notes
+    -----
+    By Hessenberg's form and the QR algorithm with single shifts, in complex arithmetic, a block of
+    threads for each matrix (Golub and Van Loan, Matrix Computations, 7.4 and 7.5). Eigenvalues of a
+    real matrix are conjugate to each other up to rounding errors.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> values, vectors = cyrt.linalg.eig(cyrt.asarray([[1.0, 0.0], [0.0, 3.0]]))
+    >>> values
+    Array([1.+0.j, 3.+0.j], dtype=complex64)
+    """
+    return general("eig", x, True, check_bool(check, "eig: check"))
+
+
+def eigvals(x, /, *, check=True):
+    """Compute eigenvalues of general matrices, in no order.
+
+    Parameters
+    ----------
+    x, check
+        As for :func:`eig`.
+
+    Returns
+    -------
+    Array
+        Complex, of shape (..., N).
+
+    Raises
+    ------
+    TypeError, ValueError, cyrt.linalg.LinAlgError
+        As by :func:`eig`.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.linalg.eigvals(cyrt.asarray([[1.0, 0.0], [0.0, 3.0]]))
+    Array([1.+0.j, 3.+0.j], dtype=complex64)
+    """
+    return general("eigvals", x, False, check_bool(check, "eigvals: check"))

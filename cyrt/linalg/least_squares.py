@@ -1,0 +1,232 @@
+"""Least squares, pseudoinverses and polynomials."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cyrt.linalg.factorizations import eigh, eigvals, svd
+from cyrt.linalg.norms import greatest_or_zero, relative_tolerance
+from cyrt.ndarray import Array
+from cyrt.ops.arguments import check_array, check_bool, int_of
+from cyrt.ops.copy import astype, check_devices
+from cyrt.ops.creation import asarray, empty, zeros
+from cyrt.ops.functions import abs as magnitude
+from cyrt.ops.functions import conj, sqrt
+from cyrt.ops.inspection import finfo
+from cyrt.ops.manipulation import concat
+from cyrt.ops.matmul import matmul, matrix_transpose
+from cyrt.ops.promotion import isdtype, result_type
+from cyrt.ops.reduce import count_nonzero
+from cyrt.ops.reduce import sum as total
+from cyrt.ops.ternary import where
+
+
+def _adjoint(x: Array) -> Array:
+    return conj(matrix_transpose(x)) if x.dtype.kind == "c" else matrix_transpose(x)
+
+
+def _floating(x: Array) -> Array:
+    if isdtype(x.dtype, ("real floating", "complex floating")):
+        return x
+    return astype(x, "float32")
+
+
+def pinv(x: Array, /, *, rtol: Any = None, hermitian: bool = False) -> Array:
+    """Compute the pseudoinverses of Moore and Penrose.
+
+    Parameters
+    ----------
+    x : Array
+        Matrices of shape (..., M, N); integers are converted to float32.
+    rtol : float or Array, optional
+        Singular values of at most this part of the greatest one count as 0. Default:
+        ``max(M, N) * finfo(x.dtype).eps``.
+    hermitian : bool
+        The matrices are Hermitian: their eigenvalues are computed instead.
+
+    Returns
+    -------
+    Array
+        Shape (..., N, M).
+
+    Raises
+    ------
+    TypeError, ValueError
+        x is not an Array of matrices, or its type is float16 or bfloat16.
+    cyrt.linalg.LinAlgError
+        When a value is waited for: a matrix was not finite.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.linalg.pinv(cyrt.asarray([[2.0, 0.0], [0.0, 0.0]]))
+    Array([[0.5, 0. ],
+           [0. , 0. ]], dtype=float32)
+    """
+    array = _floating(check_array(x, "pinv: x"))
+    if check_bool(hermitian, "pinv: hermitian"):
+        values, vectors = eigh(array)
+        sizes, left, right = magnitude(values), vectors, _adjoint(vectors)
+    else:
+        left, values, right = svd(array, full_matrices=False)
+        sizes = values
+    kept = sizes > relative_tolerance(array, rtol) * greatest_or_zero(sizes)
+    inverse = where(kept, 1 / where(kept, values, 1.0), 0.0)
+    return matmul(_adjoint(right) * inverse[..., None, :], _adjoint(left))
+
+
+def lstsq(a: Array, b: Array, rcond: float | None = None) -> tuple[Array, Array, Array, Array]:
+    """Find the x of least norm that minimise the norms of ``b - a @ x``.
+
+    Parameters
+    ----------
+    a : Array
+        A matrix of shape (M, N), or a batch (..., M, N); integers are converted to float32.
+    b : Array
+        Right-hand sides of shape (M,) or (..., M, K).
+    rcond : float, optional
+        Singular values of at most this part of the greatest one count as 0. Default:
+        ``max(M, N) * finfo(a.dtype).eps``.
+
+    Returns
+    -------
+    tuple of Array
+        The solutions, of shape (N,) or (..., N, K); the sums of squared residuals, real, of shape
+        () or (..., K); the ranks, int64; and the singular values of a. NumPy's sums of residuals
+        are empty if a has not full rank: this is known on the device only, so they are always
+        returned.
+
+    Raises
+    ------
+    TypeError, ValueError
+        The operands are not Arrays of fitting shapes.
+    cyrt.linalg.LinAlgError
+        When a value is waited for: a was not finite.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> a = cyrt.asarray([[1.0, 0.0], [0.0, 2.0], [0.0, 0.0]])
+    >>> cyrt.linalg.lstsq(a, cyrt.asarray([1.0, 2.0, 3.0]))[1]
+    Array(9., dtype=float32)
+    """
+    a, b = _floating(check_array(a, "lstsq: a")), _floating(check_array(b, "lstsq: b"))
+    check_devices("lstsq", a=a, b=b)
+    vector = b.ndim == 1
+    if a.ndim < 2 or b.ndim == 0 or a.shape[-2] != b.shape[0 if vector else -2]:
+        raise ValueError(
+            f"lstsq: expected shapes (..., M, N) and (M,) or (..., M, K), got {a.shape} and "
+            f"{b.shape}"
+        )
+    both = result_type(a, b)
+    a, b = astype(a, both, copy=False), astype(b, both, copy=False)
+    columns = b[:, None] if vector else b
+    left, values, right = svd(a, full_matrices=False)
+    kept = values > relative_tolerance(a, rcond) * greatest_or_zero(values)
+    inverse = where(kept, 1 / where(kept, values, 1.0), 0.0)
+    x = matmul(_adjoint(right), inverse[..., :, None] * matmul(_adjoint(left), columns))
+    rest = columns - matmul(a, x)
+    squares = rest.real * rest.real + rest.imag * rest.imag if both.kind == "c" else rest * rest
+    sums = total(squares, axis=-2)
+    rank = count_nonzero(kept, axis=-1)
+    return (x[..., 0], sums[..., 0], rank, values) if vector else (x, sums, rank, values)
+
+
+def polyfit(x: Array, y: Array, deg: int, rcond: float | None = None) -> Array:
+    """Fit a polynomial to points by least squares.
+
+    Parameters
+    ----------
+    x : Array
+        The points, of shape (M,).
+    y : Array
+        Their values, of shape (M,), or (M, K) for K polynomials.
+    deg : int
+        The degree.
+    rcond : float, optional
+        As of :func:`lstsq`. Default: ``M * finfo(x.dtype).eps``.
+
+    Returns
+    -------
+    Array
+        The coefficients, the highest power's first, of shape (deg + 1,) or (deg + 1, K).
+
+    Raises
+    ------
+    TypeError, ValueError
+        x or y is not an Array of such a shape, or the degree is negative.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x = cyrt.asarray([0.0, 1.0, 2.0])
+    >>> bool(cyrt.max(abs(cyrt.linalg.polyfit(x, 2 * x + 1, 1) - cyrt.asarray([2.0, 1.0]))) < 1e-5)
+    True
+    """
+    x, y = _floating(check_array(x, "polyfit: x")), _floating(check_array(y, "polyfit: y"))
+    degree = int_of(deg, "polyfit: deg")
+    if degree < 0:
+        raise ValueError(f"polyfit: deg: expected at least 0, got {degree}")
+    if x.ndim != 1 or y.ndim not in (1, 2) or x.shape[0] != y.shape[0] or x.shape[0] == 0:
+        raise ValueError(
+            f"polyfit: expected shapes (M,) and (M,) or (M, K), got {x.shape} and {y.shape}"
+        )
+    exponents = asarray(np.arange(degree, -1, -1), device=x.device)
+    powers = x[:, None] ** astype(exponents, x.dtype)
+    # Columns of norm 1 make the system better conditioned.
+    sizes = sqrt(total(magnitude(powers) ** 2, axis=0))
+    sizes = where(sizes == 0, 1.0, sizes)
+    limit = x.shape[0] * float(finfo(x.dtype).eps) if rcond is None else rcond
+    found = lstsq(powers / sizes, y, limit)[0]
+    return found / (sizes if y.ndim == 1 else sizes[:, None])
+
+
+def roots(p: Array) -> Array:
+    """Compute the roots of a polynomial.
+
+    Parameters
+    ----------
+    p : Array
+        The coefficients, the highest power's first, of shape (N,); integers are converted to
+        float32.
+
+    Returns
+    -------
+    Array
+        Complex, in no order. Leading zeros of p lower the degree.
+
+    Raises
+    ------
+    TypeError, ValueError
+        p is not an Array of one dimension.
+
+    Notes
+    -----
+    The number of roots depends on the values of p: the call waits for them. The roots are the
+    eigenvalues of the companion matrix.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.sort(cyrt.linalg.roots(cyrt.asarray([1.0, -3.0, 2.0])).real).round(3)
+    Array([1., 2.], dtype=float32)
+    """
+    p = _floating(check_array(p, "roots: p"))
+    if p.ndim != 1:
+        raise ValueError(f"roots: p: expected one dimension, got shape {p.shape}")
+    kind = "complex64" if p.dtype in ("float32", "complex64") else "complex128"
+    (filled,) = p.numpy().nonzero()
+    if not len(filled):
+        return empty(0, dtype=kind, device=p.device)
+    first, last = int(filled[0]), int(filled[-1])
+    degree, zeros_at_0 = last - first, p.shape[0] - 1 - last
+    found = empty(0, dtype=kind, device=p.device)
+    if degree:
+        companion = zeros((degree, degree), dtype=p.dtype, device=p.device)
+        companion[0] = -p[first + 1 : last + 1] / p[first]
+        if degree > 1:
+            companion[1:, :-1] += asarray(np.eye(degree - 1), dtype=p.dtype, device=p.device)
+        found = eigvals(companion)
+    return concat([found, zeros(zeros_at_0, dtype=kind, device=p.device)])

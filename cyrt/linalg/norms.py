@@ -1,0 +1,312 @@
+"""Norms of vectors and matrices, condition numbers and ranks."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+from cyrt.linalg.factorizations import eigvalsh, inv, svdvals
+from cyrt.ndarray import Array
+from cyrt.ops.arguments import axes_of, check_array, check_bool
+from cyrt.ops.copy import astype
+from cyrt.ops.functions import abs as magnitude
+from cyrt.ops.functions import sqrt
+from cyrt.ops.inspection import finfo
+from cyrt.ops.promotion import isdtype
+from cyrt.ops.reduce import count_nonzero
+from cyrt.ops.reduce import max as greatest
+from cyrt.ops.reduce import min as least
+from cyrt.ops.reduce import sum as total
+from cyrt.ops.shapes import moveaxis, reshape
+from cyrt.ops.ternary import where
+
+
+def _floating(x: Any, name: str) -> Array:
+    """Return an operand of a real or complex type; integers become float32."""
+    array = check_array(x, name)
+    if isdtype(array.dtype, ("real floating", "complex floating")):
+        return array
+    return astype(array, "float32")
+
+
+def _squares(x: Array) -> Array:
+    """The squared magnitudes of elements, real."""
+    return x.real * x.real + x.imag * x.imag if x.dtype.kind == "c" else x * x
+
+
+def _vector(x: Array, axes: tuple[int, ...], keepdims: bool, order: Any) -> Array:
+    if order == 2:
+        return sqrt(total(_squares(x), axis=axes, keepdims=keepdims))
+    sizes = magnitude(x)
+    if order == inf:
+        return greatest(sizes, axis=axes, keepdims=keepdims)
+    if order == -inf:
+        return least(sizes, axis=axes, keepdims=keepdims)
+    if order == 1:
+        return total(sizes, axis=axes, keepdims=keepdims)
+    if order == 0:
+        return total(astype(sizes != 0, sizes.dtype), axis=axes, keepdims=keepdims)
+    return total(sizes**order, axis=axes, keepdims=keepdims) ** (1 / order)
+
+
+def vector_norm(
+    x: Array,
+    /,
+    *,
+    axis: int | tuple[int, ...] | None = None,
+    keepdims: bool = False,
+    ord: float = 2,
+) -> Array:
+    """Compute norms of vectors.
+
+    Parameters
+    ----------
+    x : Array
+        An array of a numeric type; integers are converted to float32.
+    axis : int or tuple of int, optional
+        The axes of the vectors' elements. Default: all.
+    keepdims : bool
+        Keep these axes, with size 1.
+    ord : int or float
+        The order p of ``sum(abs(x) ** p) ** (1 / p)``. inf and -inf are the greatest and the least
+        magnitude, 0 is the number of elements that are not zero.
+
+    Returns
+    -------
+    Array
+        Real, in the precision of x's type.
+
+    Raises
+    ------
+    TypeError
+        x is not an Array, or ord is not a number.
+    numpy.exceptions.AxisError
+        x has no such axis.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.linalg.vector_norm(cyrt.asarray([3.0, 4.0]))
+    Array(5., dtype=float32)
+    """
+    array = _floating(x, "vector_norm: x")
+    if isinstance(ord, bool) or not isinstance(ord, (int, float)):
+        raise TypeError(f"vector_norm: ord: expected a number, got {ord!r}")
+    keep = check_bool(keepdims, "vector_norm: keepdims")
+    return _vector(array, axes_of(axis, array.ndim), keep, ord)
+
+
+def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: float | str | None = "fro") -> Array:
+    """Compute norms of matrices.
+
+    Parameters
+    ----------
+    x : Array
+        Matrices of shape (..., M, N); integers are converted to float32.
+    keepdims : bool
+        Keep the last two axes, with size 1.
+    ord : str, int or float, optional
+        "fro" or None: the root of the sum of squares. "nuc": the sum of the singular values. 2 and
+        -2: the greatest and the least singular value. 1 and -1: the greatest and the least sum of a
+        column's magnitudes. inf and -inf: the same of a row.
+
+    Returns
+    -------
+    Array
+        Real, of shape (...).
+
+    Raises
+    ------
+    TypeError, ValueError
+        x is not an Array of matrices, or there is no such norm.
+    cyrt.linalg.LinAlgError
+        When a value is waited for: a matrix was not finite, in norms of singular values.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.linalg.matrix_norm(cyrt.asarray([[1.0, -2.0], [2.0, 4.0]]), ord=1)
+    Array(6., dtype=float32)
+    """
+    array = _floating(x, "matrix_norm: x")
+    if array.ndim < 2:
+        raise ValueError(
+            f"matrix_norm: x: expected matrices, of two dimensions or more, got shape {array.shape}"
+        )
+    keep = check_bool(keepdims, "matrix_norm: keepdims")
+    if ord in ("fro", None):
+        return _vector(array, (array.ndim - 2, array.ndim - 1), keep, 2)
+    if ord in ("nuc", 2, -2):
+        values = svdvals(array)
+        found = (
+            total(values, axis=-1)
+            if ord == "nuc"
+            else greatest(values, axis=-1)
+            if ord == 2
+            else least(values, axis=-1)
+        )
+        return reshape(found, (*found.shape, 1, 1)) if keep else found
+    if ord in (1, -1, inf, -inf):
+        # Columns are summed for 1; then the reduction is along the other axis.
+        summed = -2 if ord in (1, -1) else -1
+        sums = total(magnitude(array), axis=summed, keepdims=True)
+        reduce = greatest if ord > 0 else least  # type: ignore[operator]  # it is a number
+        return reduce(sums, axis=(-2, -1), keepdims=keep)
+    raise ValueError(
+        f"matrix_norm: ord: expected 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, got {ord!r}"
+    )
+
+
+def norm(
+    x: Array,
+    ord: float | str | None = None,
+    axis: int | tuple[int, ...] | None = None,
+    keepdims: bool = False,
+) -> Array:
+    """Compute norms of vectors or matrices, as NumPy's ``numpy.linalg.norm``.
+
+    Parameters
+    ----------
+    x : Array
+        An array of a numeric type; integers are converted to float32. Without `axis`, it has one or
+        two dimensions, unless `ord` is None.
+    ord : int, float or str, optional
+        The order of :func:`vector_norm` or :func:`matrix_norm`. None: the root of the sum of
+        squares.
+    axis : int or tuple of int, optional
+        The axis of vectors, or the two axes of matrices.
+    keepdims : bool
+        Keep these axes, with size 1.
+
+    Returns
+    -------
+    Array
+        Real, in the precision of x's type.
+
+    Raises
+    ------
+    TypeError, ValueError
+        x is not an Array, or there is no such norm for so many axes.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.linalg.norm(cyrt.asarray([[3.0, 4.0], [6.0, 8.0]]), axis=1)
+    Array([ 5., 10.], dtype=float32)
+    """
+    array = _floating(x, "norm: x")
+    keep = check_bool(keepdims, "norm: keepdims")
+    axes = axes_of(axis, array.ndim)
+    if ord is None:
+        return _vector(array, axes, keep, 2)
+    if len(axes) == 1:
+        return vector_norm(array, axis=axes, keepdims=keep, ord=ord)  # type: ignore[arg-type]
+    if len(axes) != 2:
+        raise ValueError(f"norm: ord {ord!r}: expected one or two axes, got {len(axes)}")
+    found = matrix_norm(moveaxis(array, axes, (-2, -1)), ord=ord)
+    if not keep:
+        return found
+    shape = [1 if d in axes else size for d, size in enumerate(array.shape)]
+    return reshape(found, shape)
+
+
+def cond(x: Array, p: float | str | None = None) -> Array:
+    """Compute condition numbers of matrices.
+
+    Parameters
+    ----------
+    x : Array
+        Matrices of shape (..., M, N); square, unless p is None, 2 or -2.
+    p : int, float or str, optional
+        The order of :func:`matrix_norm`; the result is the norm of x times that of its inverse.
+        None: the ratio of the greatest to the least singular value, as for 2; for -2 the inverse
+        ratio.
+
+    Returns
+    -------
+    Array
+        Real, of shape (...): infinite for a singular matrix.
+
+    Raises
+    ------
+    TypeError, ValueError
+        x is not an Array of matrices, or there is no such norm.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.linalg.cond(cyrt.asarray([[1.0, 0.0], [0.0, 0.5]]))
+    Array(2., dtype=float32)
+    """
+    array = _floating(x, "cond: x")
+    if p in (None, 2, -2):
+        values = svdvals(array)
+        if values.shape[-1] == 0:
+            raise ValueError(
+                f"cond: x: a matrix of shape {array.shape[-2:]} has no condition number"
+            )
+        first, last = values[..., 0], values[..., -1]
+        return last / first if p == -2 else first / last
+    inverse, info = inv(array, check=False)
+    found = matrix_norm(array, ord=p) * matrix_norm(inverse, ord=p)
+    return where(info == 0, found, inf)
+
+
+def matrix_rank(
+    x: Array, /, tol: Any = None, hermitian: bool = False, *, rtol: Any = None
+) -> Array:
+    """Compute the ranks of matrices: how many singular values are greater than a tolerance.
+
+    Parameters
+    ----------
+    x : Array
+        Matrices of shape (..., M, N); integers are converted to float32.
+    tol : float or Array, optional
+        The tolerance itself, which replaces `rtol`.
+    hermitian : bool
+        The matrices are Hermitian: their eigenvalues are computed instead.
+    rtol : float or Array, optional
+        The tolerance relative to the greatest singular value, of a shape that broadcasts to (...).
+        Default: ``max(M, N) * finfo(x.dtype).eps``.
+
+    Returns
+    -------
+    Array
+        int64, of shape (...).
+
+    Raises
+    ------
+    TypeError, ValueError
+        x is not an Array of matrices, or both tolerances are given.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.linalg.matrix_rank(cyrt.asarray([[1.0, 2.0], [2.0, 4.0]]))
+    Array(1, dtype=int64)
+    """
+    if tol is not None and rtol is not None:
+        raise ValueError("matrix_rank: expected tol or rtol, got both")
+    array = _floating(x, "matrix_rank: x")
+    if check_bool(hermitian, "matrix_rank: hermitian"):
+        values = magnitude(eigvalsh(array))
+    else:
+        values = svdvals(array)
+    if tol is None:
+        tol = relative_tolerance(array, rtol) * greatest_or_zero(values)
+    elif isinstance(tol, Array):
+        tol = tol[..., None]
+    return count_nonzero(values > tol, axis=-1)
+
+
+def greatest_or_zero(values: Array) -> Array | float:
+    """The greatest of the singular values of each matrix, with an axis of size 1; 0 if there are
+    none."""
+    return greatest(values, axis=-1, keepdims=True) if values.shape[-1] else 0.0
+
+
+def relative_tolerance(x: Array, rtol: Any) -> Any:
+    """A tolerance relative to the greatest singular value, as a number or with an axis for them."""
+    if rtol is None:
+        return max(x.shape[-2:]) * float(finfo(x.dtype).eps)
+    return rtol[..., None] if isinstance(rtol, Array) else rtol

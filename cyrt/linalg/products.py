@@ -1,0 +1,394 @@
+"""Products and functions of matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from cyrt.linalg.factorizations import inv, solve
+from cyrt.ndarray import Array
+from cyrt.numpy.diagonals import trace as _trace
+from cyrt.numpy.products import cross as _cross
+from cyrt.ops.arguments import check_array, int_of
+from cyrt.ops.broadcasting import broadcast_to
+from cyrt.ops.copy import astype, check_devices, copy
+from cyrt.ops.functions import abs as magnitude
+from cyrt.ops.functions import ceil, log2, maximum
+from cyrt.ops.grids import eye
+from cyrt.ops.matmul import matmul
+from cyrt.ops.matmul import outer as _outer
+from cyrt.ops.promotion import isdtype
+from cyrt.ops.reduce import max as greatest
+from cyrt.ops.reduce import sum as total
+from cyrt.ops.shapes import moveaxis, reshape
+from cyrt.ops.ternary import where
+from cyrt.ops.views import diagonal as _diagonal
+
+# The powers of two by which `expm` divides a matrix at most.
+MOST_SQUARINGS = 24
+# The coefficients of the approximant of degree 13, the constant first.
+PADE = (
+    64764752532480000.0,
+    32382376266240000.0,
+    7771770303897600.0,
+    1187353796428800.0,
+    129060195264000.0,
+    10559470521600.0,
+    670442572800.0,
+    33522128640.0,
+    1323241920.0,
+    40840800.0,
+    960960.0,
+    16380.0,
+    182.0,
+    1.0,
+)
+
+
+def _matrices(x: Any, name: str) -> Array:
+    array = check_array(x, name)
+    if array.ndim < 2:
+        raise ValueError(
+            f"{name}: expected matrices, of two dimensions or more, got shape {array.shape}"
+        )
+    return array
+
+
+def _square(x: Any, name: str) -> Array:
+    array = _matrices(x, name)
+    if array.shape[-1] != array.shape[-2]:
+        raise ValueError(f"{name}: expected square matrices, got shape {array.shape}")
+    return array
+
+
+def _floating(x: Array) -> Array:
+    if isdtype(x.dtype, ("real floating", "complex floating")):
+        return x
+    return astype(x, "float32")
+
+
+# -- the standard's names, where its arguments differ from NumPy's ---------------------------------
+
+
+def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
+    """Compute the cross products of vectors of three elements along an axis; see
+    :func:`cyrt.cross`.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.linalg.cross(cyrt.asarray([1.0, 0.0, 0.0]), cyrt.asarray([0.0, 1.0, 0.0]))
+    Array([0., 0., 1.], dtype=float32)
+    """
+    return _cross(x1, x2, axis=axis)
+
+
+def diagonal(x: Array, /, *, offset: int = 0) -> Array:
+    """Return a view of the diagonals of matrices, along the last two axes; see
+    :func:`cyrt.diagonal`.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.linalg.diagonal(cyrt.asarray([[1, 2], [3, 4]]))
+    Array([1, 4], dtype=int64)
+    """
+    return _diagonal(_matrices(x, "diagonal: x"), offset, -2, -1)
+
+
+def outer(x1: Array, x2: Array, /) -> Array:
+    """Compute the outer product of two vectors; see :func:`cyrt.outer`.
+
+    Raises
+    ------
+    ValueError
+        An operand has not one dimension.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.linalg.outer(cyrt.asarray([1, 2]), cyrt.asarray([1, 3]))
+    Array([[1, 3],
+           [2, 6]], dtype=int64)
+    """
+    for name, each in (("x1", x1), ("x2", x2)):
+        if check_array(each, f"outer: {name}").ndim != 1:
+            raise ValueError(f"outer: {name}: expected one dimension, got shape {each.shape}")
+    return _outer(x1, x2)
+
+
+def trace(x: Array, /, *, offset: int = 0, dtype: Any = None) -> Array:
+    """Sum the diagonals of matrices, along the last two axes; see :func:`cyrt.trace`.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.linalg.trace(cyrt.asarray([[1, 2], [3, 4]]))
+    Array(5, dtype=int64)
+    """
+    return _trace(_matrices(x, "trace: x"), offset, -2, -1, dtype)
+
+
+# -- products --------------------------------------------------------------------------------------
+
+
+def matrix_power(x: Array, n: int, /) -> Array:
+    """Raise square matrices to an integer power, by repeated squaring.
+
+    Parameters
+    ----------
+    x : Array
+        Matrices of shape (..., N, N) of a numeric type.
+    n : int
+        The exponent. For a negative one, the inverses are raised to ``-n``.
+
+    Returns
+    -------
+    Array
+        Of x's shape.
+
+    Raises
+    ------
+    TypeError, ValueError
+        x is not an Array of square matrices, or n is not an int.
+    cyrt.linalg.LinAlgError
+        When a value is waited for: n is negative and a matrix was singular.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.linalg.matrix_power(cyrt.asarray([[1, 1], [1, 0]]), 10)
+    Array([[89, 55],
+           [55, 34]], dtype=int64)
+    """
+    x = _square(x, "matrix_power: x")
+    exponent = int_of(n, "matrix_power: n")
+    if exponent == 0:
+        identity = eye(x.shape[-1], dtype=x.dtype, device=x.device)
+        return copy(broadcast_to(identity, x.shape))
+    if exponent < 0:
+        x, exponent = inv(x), -exponent
+    found = None
+    while True:
+        if exponent & 1:
+            found = x if found is None else matmul(found, x)
+        exponent >>= 1
+        if not exponent:
+            return found if found is not x else x + 0
+        x = matmul(x, x)
+
+
+def _best_order(sizes: list[int]) -> dict[tuple[int, int], int]:
+    """Where to split each chain of matrices i to j, so that their product takes the fewest
+    multiplications (Cormen et al., Introduction to Algorithms, 14.2)."""
+    count = len(sizes) - 1
+    costs = {(i, i): 0 for i in range(count)}
+    splits = {}
+    for length in range(1, count):
+        for i in range(count - length):
+            j = i + length
+            costs[i, j], splits[i, j] = min(
+                (costs[i, k] + costs[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k)
+                for k in range(i, j)
+            )
+    return splits
+
+
+def multi_dot(arrays: Sequence[Array]) -> Array:
+    """Multiply two or more matrices in the order that takes the fewest multiplications.
+
+    Parameters
+    ----------
+    arrays : sequence of Array
+        Matrices. The first may be a vector, which is a row, and the last one too, a column.
+
+    Returns
+    -------
+    Array
+        Their product; without the dimensions that the vectors lack.
+
+    Raises
+    ------
+    TypeError, ValueError
+        There are fewer than two arrays, or their shapes do not fit.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.linalg.multi_dot([cyrt.ones((2, 3)), cyrt.ones((3, 4)), cyrt.ones(4)])
+    Array([12., 12.], dtype=float32)
+    """
+    arrays = [check_array(each, f"multi_dot: arrays[{i}]") for i, each in enumerate(arrays)]
+    if len(arrays) < 2:
+        raise ValueError(f"multi_dot: expected at least two arrays, got {len(arrays)}")
+    matrices = list(arrays)
+    if arrays[0].ndim == 1:
+        matrices[0] = arrays[0][None, :]
+    if arrays[-1].ndim == 1:
+        matrices[-1] = arrays[-1][:, None]
+    for i, each in enumerate(matrices):
+        if each.ndim != 2:
+            raise ValueError(
+                f"multi_dot: arrays[{i}]: expected a matrix, got shape {arrays[i].shape}"
+            )
+    for i in range(1, len(matrices)):
+        if matrices[i - 1].shape[1] != matrices[i].shape[0]:
+            raise ValueError(
+                f"multi_dot: arrays[{i - 1}] of shape {arrays[i - 1].shape} and arrays[{i}] of "
+                f"shape {arrays[i].shape} cannot be multiplied"
+            )
+    splits = _best_order([matrices[0].shape[0], *(each.shape[1] for each in matrices)])
+
+    def product(i: int, j: int) -> Array:
+        if i == j:
+            return matrices[i]
+        return matmul(product(i, splits[i, j]), product(splits[i, j] + 1, j))
+
+    found = product(0, len(matrices) - 1)
+    if arrays[0].ndim == 1:
+        found = found[0]
+    return found[..., 0] if arrays[-1].ndim == 1 else found
+
+
+# -- tensors ---------------------------------------------------------------------------------------
+
+
+def tensorsolve(a: Array, b: Array, axes: Sequence[int] | None = None) -> Array:
+    """Solve ``tensordot(a, x, x.ndim) = b`` for x.
+
+    Parameters
+    ----------
+    a : Array
+        Shape ``b.shape + Q``, where the product of Q equals b's number of elements.
+    b : Array
+    axes : sequence of int, optional
+        Axes of a that are moved to its end first.
+
+    Returns
+    -------
+    Array
+        Shape Q.
+
+    Raises
+    ------
+    TypeError, ValueError
+        The operands are not Arrays, or the shapes do not fit.
+    cyrt.linalg.LinAlgError
+        When a value is waited for: the system was singular.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> a = cyrt.reshape(cyrt.eye(4) * 2, (2, 2, 4))
+    >>> cyrt.linalg.tensorsolve(a, cyrt.ones((2, 2)))
+    Array([0.5, 0.5, 0.5, 0.5], dtype=float32)
+    """
+    a, b = check_array(a, "tensorsolve: a"), check_array(b, "tensorsolve: b")
+    check_devices("tensorsolve", a=a, b=b)
+    if axes is not None:
+        a = moveaxis(a, tuple(axes), tuple(range(a.ndim - len(axes), a.ndim)))
+    shape = a.shape[b.ndim :]
+    if a.shape[: b.ndim] != b.shape or prod(shape) != b.size:
+        raise ValueError(
+            f"tensorsolve: expected a of shape b.shape + Q with {b.size} elements in Q, got "
+            f"{a.shape} and {b.shape}"
+        )
+    found = solve(reshape(a, (b.size, b.size)), reshape(b, (b.size,)))
+    return reshape(found, shape)
+
+
+def tensorinv(a: Array, ind: int = 2) -> Array:
+    """Compute the inverse of a tensor for the product ``tensordot(a, b, ind)``.
+
+    Parameters
+    ----------
+    a : Array
+        The product of its first `ind` sizes equals that of the others.
+    ind : int
+        How many first axes the inverse sums over, at least 1.
+
+    Returns
+    -------
+    Array
+        Shape ``a.shape[ind:] + a.shape[:ind]``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        a is not an Array of such a shape, or ind is less than 1.
+    cyrt.linalg.LinAlgError
+        When a value is waited for: a was singular.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.linalg.tensorinv(cyrt.reshape(cyrt.eye(4), (4, 2, 2)), ind=1).shape
+    (2, 2, 4)
+    """
+    a = check_array(a, "tensorinv: a")
+    count = int_of(ind, "tensorinv: ind")
+    if count < 1 or prod(a.shape[:count]) != prod(a.shape[count:]):
+        raise ValueError(
+            f"tensorinv: expected ind of at least 1, and sizes {a.shape} whose products before and "
+            f"after axis ind are equal, got ind {count}"
+        )
+    size = prod(a.shape[:count])
+    return reshape(inv(reshape(a, (size, size))), a.shape[count:] + a.shape[:count])
+
+
+# -- functions of matrices -----------------------------------------------------------------------
+
+
+def expm(x: Array, /) -> Array:
+    """Compute the exponentials of matrices.
+
+    Parameters
+    ----------
+    x : Array
+        Matrices of shape (..., N, N); integers are converted to float32.
+
+    Returns
+    -------
+    Array
+        Of x's shape; NaN for a matrix whose 1-norm is above 2**24.
+
+    Raises
+    ------
+    TypeError, ValueError
+        x is not an Array of square matrices, or its type is float16 or bfloat16.
+
+    Notes
+    -----
+    By the Pade approximant of degree 13, scaling and squaring (Higham, SIAM J. Matrix Anal. Appl.
+    26, 2005). How often each matrix is squared is decided on the device, and the call does not
+    wait.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.linalg.expm(cyrt.zeros((2, 2)))
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
+    x = _floating(_square(x, "expm: x"))
+    n = x.shape[-1]
+    identity = eye(n, dtype=x.dtype, device=x.device)
+    if x.size == 0:
+        return x + identity
+    size = greatest(total(magnitude(x), axis=-2), axis=-1)[..., None, None]
+    squarings = ceil(maximum(log2(size / 5.371920351148152), 0.0))
+    squarings = where(size > 2.0**MOST_SQUARINGS, float("nan"), squarings)
+    a = x / astype(2.0**squarings, x.dtype)
+    a2 = matmul(a, a)
+    a4 = matmul(a2, a2)
+    a6 = matmul(a2, a4)
+    b = PADE
+    high = matmul(a6, b[13] * a6 + b[11] * a4 + b[9] * a2)
+    odd = matmul(a, high + b[7] * a6 + b[5] * a4 + b[3] * a2 + b[1] * identity)
+    even = matmul(a6, b[12] * a6 + b[10] * a4 + b[8] * a2)
+    even = even + b[6] * a6 + b[4] * a4 + b[2] * a2 + b[0] * identity
+    found = solve(even - odd, even + odd)
+    for i in range(MOST_SQUARINGS - 2):
+        found = where(squarings > i, matmul(found, found), found)
+    return found

@@ -1,0 +1,109 @@
+// Householder's reflections, and the factorization A = Q R.
+#pragma once
+
+#include "matrix.cuh"
+
+namespace cyrt {
+
+// I - tau u u^H maps a vector to a multiple of the first unit vector, `beta`. u is the vector itself
+// but for its first element, which is `head`. tau is 0 for a vector that is such a multiple.
+template <class T> struct Reflection {
+    T head, tau, beta;
+};
+
+// Of a vector with this first element, and this sum of the others' squares.
+template <class T> __device__ inline Reflection<T> reflection_of(T alpha, RealOf<T> others) {
+    using R = RealOf<T>;
+    if (others == 0 && imaginary(alpha) == 0) return {number<T>(1), number<T>(0), alpha};
+    R norm = sqrt(square(alpha) + others), beta = real(alpha) > 0 ? -norm : norm;
+    T head = alpha - number<T>(beta);
+    R scale = R(1) / (beta * square(head));
+    return {head, number<T>((beta - real(alpha)) * scale, -imaginary(alpha) * scale),
+            number<T>(beta)};
+}
+
+// Subtracts `factor` u (u^H c) from a column c, `lanes` of a warp in step. u has its elements in
+// column j of a, from row `first` on, with its head there.
+template <class T>
+__device__ inline void reflect(const Groups& group, ColumnMajor<T> a, int j, int first, int rows,
+                               T head, T factor, ColumnMajor<T> b, int c, bool active) {
+    T sum = number<T>(0);
+    for (int i = first + group.lane; i < rows; i += group.lanes) {
+        if (active) sum = sum + conj(i == first ? head : a(i, j)) * b(i, c);
+    }
+    sum = group.sum(sum) * factor;
+    for (int i = first + group.lane; i < rows; i += group.lanes) {
+        if (active) b(i, c) = b(i, c) - (i == first ? head : a(i, j)) * sum;
+    }
+}
+
+// x = Q, m x q, and y = R, q x n; or only y = R. q is k, min(m, n) or m.
+template <class T, bool SHARED> __device__ inline void qr(const Linalg& args) {
+    using R = RealOf<T>;
+    wait_for_dependencies(args);
+    launch_dependents();
+    int m = args.m, n = args.n, q = args.k, steps = min(m, n);
+    bool vectors = args.flags & LINALG_VECTORS;
+    int64 matrix = blockIdx.x;
+    RowMajor<const T> in = {global<T>(args.a) + matrix * m * n, n};
+    RowMajor<T> r = {global<T>(args.y) + matrix * q * n, n};
+    T* work = work_of<T, SHARED>(args, matrix);
+    Reflection<T>* reflections = reinterpret_cast<Reflection<T>*>(work);
+    ColumnMajor<T> a = {work + 3 * steps, odd(m)};
+    ColumnMajor<T> basis = {a.elements + a.stride * n, odd(m)};
+    Spread all(n);
+    R largest = 0;
+    for (int i = all.row; i < m; i += all.rows) {
+        for (int j = all.column; j < n; j += all.columns) {
+            T value = in(i, j);
+            largest = maximum(largest, maximum(abs(real(value)), abs(imaginary(value))));
+            a(i, j) = value;
+        }
+    }
+    // Squares of elements neither overflow nor vanish if the largest one is about 1.
+    R scale = power_below(greatest(largest));
+    if (!isfinite(scale)) scale = R(1);
+    for (int i = all.row; i < m; i += all.rows) {
+        for (int j = all.column; j < n; j += all.columns) a(i, j) = a(i, j) * (R(1) / scale);
+    }
+    Groups group(m);
+    for (int j = 0; j < steps; ++j) {
+        __syncthreads();
+        R others = 0;
+        for (int i = j + 1 + group.lane; i < m; i += group.lanes) others += square(a(i, j));
+        others = group.sum(others);
+        Reflection<T> each = reflection_of(a(j, j), others);
+        if (threadIdx.x == 0) reflections[j] = each;
+        // Lanes of a warp stay together: groups beyond the last column take part in the sums.
+        for (int base = j + 1; base < n; base += group.count) {
+            int c = base + group.index;
+            reflect(group, a, j, j, m, each.head, conj(each.tau), a, c, c < n);
+        }
+    }
+    __syncthreads();
+    for (int i = all.row; i < q; i += all.rows) {
+        for (int j = all.column; j < n; j += all.columns) {
+            T value = i > j ? number<T>(0) : i == j ? reflections[j].beta : a(i, j);
+            r(i, j) = value * scale;
+        }
+    }
+    if (!vectors) return;
+    for (int base = 0; base < q; base += group.count) {
+        int c = base + group.index;
+        for (int i = group.lane; i < m; i += group.lanes) {
+            if (c < q) basis(i, c) = number<T>(i == c);
+        }
+        for (int j = steps - 1; j >= 0; --j) {
+            Reflection<T> each = reflections[j];
+            reflect(group, a, j, j, m, each.head, each.tau, basis, c, c < q);
+        }
+    }
+    __syncthreads();
+    RowMajor<T> out = {global<T>(args.x) + matrix * m * q, q};
+    Spread square_of(q);
+    for (int i = square_of.row; i < m; i += square_of.rows) {
+        for (int j = square_of.column; j < q; j += square_of.columns) out(i, j) = basis(i, j);
+    }
+}
+
+}  // namespace cyrt

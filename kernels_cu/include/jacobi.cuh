@@ -1,0 +1,363 @@
+// Singular values and vectors by the one-sided method of Jacobi (Hestenes, 1958), and eigenvalues
+// and eigenvectors of Hermitian matrices by it.
+//
+// Rotations of pairs of columns make the columns of G = A V orthogonal; their norms are singular
+// values. A Hermitian A becomes positive definite by a multiple of the identity that is added: then
+// its singular values are its eigenvalues plus that number, and V has its eigenvectors. The n / 2
+// pairs of a round have no column in common; n - 1 rounds, a sweep, rotate all pairs.
+#pragma once
+
+#include "matrix.cuh"
+
+namespace cyrt {
+
+// The memory of one matrix, in elements of T; cyrt/builtin/linalg.pyx computes its size.
+template <class T> struct JacobiMemory {
+    using R = RealOf<T>;
+    ColumnMajor<T> g;  // m x q
+    ColumnMajor<T> v;  // n x n
+    T* vector;         // q: coefficients of the columns
+    R* norms;          // n
+    int32* places;     // n: where a column is in the result
+    R* scalars;        // the scale, and the number added to the diagonal
+    int32* rotated;    // by sweep: whether a pair was rotated; the last one: not finite
+
+    __device__ JacobiMemory(T* work, int m, int n, int q) {
+        scalars = reinterpret_cast<R*>(work);
+        rotated = reinterpret_cast<int32*>(work + 4);
+        norms = reinterpret_cast<R*>(work + LINALG_SPARE);
+        places = reinterpret_cast<int32*>(work + LINALG_SPARE + n);
+        vector = work + LINALG_SPARE + 2 * n;
+        g = {vector + q, odd(m)};
+        v = {g.elements + g.stride * q, odd(n)};
+    }
+};
+
+// Vectors that are shorter than this part of the longest one count as 0.
+template <class R> constexpr R NEGLIGIBLE = Limits<R>::epsilon / 8;
+
+// The shape of G: a matrix that is wider than high is factored as its conjugate transpose.
+struct JacobiShape {
+    int m, n, q;
+    bool vectors, hermitian, transposed;
+
+    __device__ explicit JacobiShape(const Linalg& args)
+        : m(args.m), n(args.n), q(args.k), vectors(args.flags & LINALG_VECTORS),
+          hermitian(args.flags & LINALG_HERMITIAN), transposed(args.flags & LINALG_TRANSPOSED) {}
+};
+
+template <class T>
+__device__ inline void jacobi_load(const Linalg& args, int64 matrix, const JacobiMemory<T>& to) {
+    using R = RealOf<T>;
+    JacobiShape shape(args);
+    int m = shape.m, n = shape.n, height = shape.transposed ? n : m,
+        width = shape.transposed ? m : n;
+    RowMajor<const T> a = {global<T>(args.a) + matrix * m * n, width};
+    bool upper = args.flags & LINALG_UPPER;
+    Spread all(width);
+    R largest = 0;
+    for (int i = all.row; i < height; i += all.rows) {
+        for (int j = all.column; j < width; j += all.columns) {
+            T value = a(i, j);
+            if (shape.hermitian && i == j) value = number<T>(real(value));
+            if (shape.hermitian && i != j && (i < j) != upper) value = conj(a(j, i));
+            largest = maximum(largest, maximum(abs(real(value)), abs(imaginary(value))));
+            (shape.transposed ? to.g(j, i) : to.g(i, j)) = shape.transposed ? conj(value) : value;
+        }
+    }
+    largest = greatest(largest);
+    R scale = power_below(largest), shift = 0;
+    bool finite = isfinite(largest);
+    Groups group(m);
+    for (int base = 0; base < n; base += group.count) {
+        int c = base + group.index;
+        R sum = 0;
+        for (int i = group.lane; c < n && i < m; i += group.lanes) {
+            to.g(i, c) = to.g(i, c) * (R(1) / scale);
+            sum += size_of(to.g(i, c));
+        }
+        shift = maximum(shift, group.sum(sum));
+    }
+    // The greatest sum of a column is a bound of the eigenvalues.
+    shift = shape.hermitian ? R(1.25) * greatest(shift) : R(0);
+    for (int i = threadIdx.x; shape.hermitian && i < n; i += blockDim.x) {
+        to.g(i, i) = to.g(i, i) + number<T>(shift);
+    }
+    Spread square_of(n);
+    for (int j = square_of.row; shape.vectors && j < n; j += square_of.rows) {
+        for (int i = square_of.column; i < n; i += square_of.columns)
+            to.v(i, j) = number<T>(i == j);
+    }
+    if (threadIdx.x <= LINALG_SWEEPS) {
+        to.rotated[threadIdx.x] = threadIdx.x == LINALG_SWEEPS ? !finite : 0;
+    }
+    if (threadIdx.x == 0) to.scalars[0] = scale, to.scalars[1] = shift;
+    __syncthreads();
+}
+
+// The columns of pair number `pair` of a round; n is even.
+__device__ inline void pair_of(int pair, int round, int n, int* i, int* j) {
+    int first = pair ? (round + pair) % (n - 1) : n - 1;
+    int second = pair ? (round - pair + n - 1) % (n - 1) : round;
+    *i = min(first, second), *j = max(first, second);
+}
+
+// a / |a|, conjugated; of a real number exactly 1 or -1.
+template <class T> __device__ inline if_real<T> phase_of(T a, T) { return copysign(T(1), a); }
+template <class T> __device__ inline complex<T> phase_of(complex<T> a, T size) {
+    return {a.re / size, -a.im / size};
+}
+
+// Turns two columns, the second one after its multiplication by `phase`. `half` is the tangent of
+// half the angle: what is added to the columns then has small errors if the angle is small.
+template <class T>
+__device__ inline void turn(ColumnMajor<T> a, int rows, int i, int j, const Groups& group,
+                            RealOf<T> sine, RealOf<T> half, T phase) {
+    for (int r = group.lane; r < rows; r += group.lanes) {
+        T first = a(r, i), second = a(r, j) * phase;
+        a(r, i) = first - (second + first * half) * sine;
+        a(r, j) = second + (first - second * half) * sine;
+    }
+}
+
+// Makes two columns orthogonal; returns whether they were so far from it that another sweep is
+// needed. All lanes of a warp take part.
+template <class T>
+__device__ inline bool rotate(const JacobiMemory<T>& memory, const JacobiShape& shape,
+                              const Groups& group, int i, int j, bool active) {
+    using R = RealOf<T>;
+    R first = 0, second = 0;
+    T product = number<T>(0);
+    for (int r = group.lane; active && r < shape.m; r += group.lanes) {
+        T a = memory.g(r, i), b = memory.g(r, j);
+        first += square(a), second += square(b);
+        product = product + conj(a) * b;
+    }
+    first = group.sum(first), second = group.sum(second), product = group.sum(product);
+    R least = square(NEGLIGIBLE<R>), angle = abs(product);
+    R tolerance = Limits<R>::epsilon * (R(2) + R(0.25) * sqrt(R(shape.m)));
+    R bound = tolerance * sqrt(first) * sqrt(second);
+    if (!active || !(first > least && second > least) || !(angle > bound)) return false;
+    R ratio = (second - first) / (R(2) * angle);
+    R tangent = copysign(R(1), ratio) / (abs(ratio) + hypot(R(1), ratio));
+    R cosine = R(1) / sqrt(R(1) + tangent * tangent), sine = cosine * tangent;
+    R half = sine / (R(1) + cosine);
+    T phase = phase_of(product, angle);
+    turn(memory.g, shape.m, i, j, group, sine, half, phase);
+    if (shape.vectors) turn(memory.v, shape.n, i, j, group, sine, half, phase);
+    return angle > R(8) * bound;
+}
+
+// Completes the columns of g that are negligible, and those beyond n, to an orthonormal basis: each
+// becomes what a unit vector has outside the space of the others.
+template <class T>
+__device__ inline void complete_basis(const JacobiMemory<T>& memory, const JacobiShape& shape) {
+    using R = RealOf<T>;
+    int m = shape.m, n = shape.n, q = shape.q, unit = -1;
+    Groups group(m);
+    for (int c = 0; c < q; ++c) {
+        bool complete = c < n && memory.norms[c] > NEGLIGIBLE<R>;
+        if (complete) continue;
+        // Of all unit vectors, one has at least 1 / m of its square outside.
+        for (int attempt = 0; attempt < 2 * m; ++attempt) {
+            unit = unit + 1 < m ? unit + 1 : 0;
+            R outside = 0;
+            for (int pass = 0; pass < 2; ++pass) {
+                for (int base = 0; base < q; base += group.count) {
+                    int other = base + group.index;
+                    bool used = other < q && other != c &&
+                                (other < c || (other < n && memory.norms[other] > NEGLIGIBLE<R>));
+                    T sum = number<T>(0);
+                    for (int i = group.lane; used && i < m; i += group.lanes) {
+                        T value = pass ? memory.g(i, c) : number<T>(i == unit);
+                        sum = sum + conj(memory.g(i, other)) * value;
+                    }
+                    sum = group.sum(sum);
+                    if (group.lane == 0 && other < q) memory.vector[other] = sum;
+                }
+                __syncthreads();
+                outside = 0;
+                for (int i = threadIdx.x; i < m; i += blockDim.x) {
+                    T value = pass ? memory.g(i, c) : number<T>(i == unit);
+                    for (int other = 0; other < q; ++other) {
+                        bool used =
+                            other != c &&
+                            (other < c || (other < n && memory.norms[other] > NEGLIGIBLE<R>));
+                        if (used) value = value - memory.g(i, other) * memory.vector[other];
+                    }
+                    memory.g(i, c) = value;
+                    outside += square(value);
+                }
+                outside = block_reduce(outside, [](R a, R b) { return a + b; }, R(0));
+                if (!(outside * R(2 * m) > R(1))) break;
+            }
+            if (outside * R(2 * m) > R(1)) {
+                for (int i = threadIdx.x; i < m; i += blockDim.x) {
+                    memory.g(i, c) = memory.g(i, c) * (R(1) / sqrt(outside));
+                }
+                __syncthreads();
+                break;
+            }
+        }
+    }
+}
+
+// Stores columns in their places; conjugated rows if `as_rows`.
+template <class T>
+__device__ inline void store_columns(ColumnMajor<T> from, T* to, int rows, int columns,
+                                     const int32* places, int num_places, bool as_rows) {
+    Spread all(columns);
+    for (int i = all.row; i < rows; i += all.rows) {
+        for (int j = all.column; j < columns; j += all.columns) {
+            int place = j < num_places ? places[j] : j;
+            if (as_rows) {
+                to[int64(place) * rows + i] = conj(from(i, j));
+            } else {
+                to[int64(i) * columns + place] = from(i, j);
+            }
+        }
+    }
+}
+
+// x = the singular values in descending order, y = U, z = V^H; or x = the eigenvalues in ascending
+// order and y = the eigenvectors.
+template <class T>
+__device__ inline void jacobi_store(const Linalg& args, int64 matrix,
+                                    const JacobiMemory<T>& memory) {
+    using R = RealOf<T>;
+    JacobiShape shape(args);
+    int m = shape.m, n = shape.n, q = shape.q;
+    // A matrix that is transposed has its left vectors in V.
+    void* left = shape.transposed ? args.z : args.y;
+    void* right = shape.transposed ? args.y : args.z;
+    int failed = memory.rotated[LINALG_SWEEPS] || memory.rotated[LINALG_SWEEPS - 1];
+    report(args, matrix, failed);
+    if (failed) {
+        fill_with_nan<R>(args.x, matrix, n);
+        if (shape.hermitian) return fill_with_nan<T>(args.y, matrix, int64(n) * n);
+        fill_with_nan<T>(left, matrix, int64(m) * q);
+        return fill_with_nan<T>(right, matrix, int64(n) * n);
+    }
+    R scale = memory.scalars[0], shift = memory.scalars[1];
+    Groups group(m);
+    bool quotient = shape.hermitian && shape.vectors;
+    for (int base = 0; base < n; base += group.count) {
+        int c = base + group.index;
+        R sum = 0, length = shape.vectors ? R(0) : R(1);
+        for (int i = group.lane; c < n && i < m; i += group.lanes) {
+            // Rayleigh's quotient is more accurate than the norm: errors of v count squared.
+            sum += quotient ? real(conj(memory.v(i, c)) * memory.g(i, c)) : square(memory.g(i, c));
+        }
+        // Rotations lengthen or shorten v and g alike, by rounding errors.
+        for (int i = group.lane; shape.vectors && c < n && i < n; i += group.lanes) {
+            length += square(memory.v(i, c));
+        }
+        sum = group.sum(sum), length = shape.vectors ? group.sum(length) : R(1);
+        if (c < n && group.lane == 0) {
+            memory.norms[c] = (quotient ? sum / length : sqrt(sum / length)) - shift;
+        }
+        R inverse = R(1) / sqrt(length);
+        for (int i = group.lane; shape.vectors && c < n && i < n; i += group.lanes) {
+            memory.v(i, c) = memory.v(i, c) * inverse;
+        }
+        for (int i = group.lane; shape.vectors && c < n && i < m; i += group.lanes) {
+            memory.g(i, c) = memory.g(i, c) * inverse;
+        }
+    }
+    __syncthreads();
+    for (int c = threadIdx.x; c < n; c += blockDim.x) {
+        R norm = memory.norms[c];
+        int place = 0;
+        for (int other = 0; other < n; ++other) {
+            R its = memory.norms[other];
+            bool before = shape.hermitian ? its < norm : its > norm;
+            place += before || (its == norm && other < c);
+        }
+        memory.places[c] = place;
+        global<R>(args.x)[matrix * n + place] = norm * scale;
+    }
+    __syncthreads();
+    if (!shape.vectors) return;
+    if (shape.hermitian) {
+        return store_columns(memory.v, global<T>(args.y) + matrix * n * n, n, n, memory.places, n,
+                             false);
+    }
+    for (int base = 0; base < n; base += group.count) {
+        int c = base + group.index;
+        if (c >= n || !(memory.norms[c] > NEGLIGIBLE<R>)) continue;
+        R inverse = R(1) / memory.norms[c];
+        for (int i = group.lane; i < m; i += group.lanes) memory.g(i, c) = memory.g(i, c) * inverse;
+    }
+    __syncthreads();
+    complete_basis(memory, shape);
+    store_columns(memory.g, global<T>(left) + matrix * m * q, m, q, memory.places, n,
+                  shape.transposed);
+    store_columns(memory.v, global<T>(right) + matrix * n * n, n, n, memory.places, n,
+                  !shape.transposed);
+}
+
+// All of it in one block; the matrices are in shared memory.
+template <class T> __device__ inline void jacobi(const Linalg& args) {
+    wait_for_dependencies(args);
+    launch_dependents();
+    int64 matrix = blockIdx.x;
+    JacobiShape shape(args);
+    JacobiMemory<T> memory(work_of<T, true>(args, matrix), shape.m, shape.n, shape.q);
+    jacobi_load(args, matrix, memory);
+    int even = shape.n + shape.n % 2, pairs = even / 2;
+    Groups group(shape.m);
+    bool finite = memory.rotated[LINALG_SWEEPS] == 0;
+    for (int sweep = 0; finite && sweep < LINALG_SWEEPS; ++sweep) {
+        bool rotated = false;
+        for (int round = 0; round < even - 1; ++round) {
+            for (int base = 0; base < pairs; base += group.count) {
+                int i, j, pair = base + group.index;
+                pair_of(pair < pairs ? pair : 0, round, even, &i, &j);
+                rotated |= rotate(memory, shape, group, i, j, pair < pairs && j < shape.n);
+            }
+            __syncthreads();
+        }
+        rotated = __syncthreads_or(rotated);
+        if (!rotated) break;
+        if (sweep == LINALG_SWEEPS - 1 && threadIdx.x == 0) memory.rotated[sweep] = 1;
+    }
+    __syncthreads();
+    jacobi_store(args, matrix, memory);
+}
+
+// The same by several launches, in the workspace: a block loads a matrix, ...
+template <class T> __device__ inline void jacobi_begin(const Linalg& args) {
+    wait_for_dependencies(args);
+    launch_dependents();
+    JacobiShape shape(args);
+    int64 matrix = blockIdx.x;
+    jacobi_load(args, matrix,
+                JacobiMemory<T>(work_of<T, false>(args, matrix), shape.m, shape.n, shape.q));
+}
+
+// ... a block of one warp rotates a pair of a round, unless the sweep before had nothing to do, ...
+template <class T> __device__ inline void jacobi_round(const Linalg& args) {
+    wait_for_dependencies(args);
+    launch_dependents();
+    JacobiShape shape(args);
+    int even = shape.n + shape.n % 2, pair = blockIdx.x % args.tiles;
+    int sweep = args.round / (even - 1), round = args.round % (even - 1), i, j;
+    int64 matrix = blockIdx.x / args.tiles;
+    JacobiMemory<T> memory(work_of<T, false>(args, matrix), shape.m, shape.n, shape.q);
+    if (memory.rotated[LINALG_SWEEPS] || (sweep && !memory.rotated[sweep - 1])) return;
+    pair_of(pair, round, even, &i, &j);
+    if (j >= shape.n) return;
+    if (rotate(memory, shape, Groups(WARP), i, j, true)) memory.rotated[sweep] = 1;
+}
+
+// ... and a block stores the results.
+template <class T> __device__ inline void jacobi_end(const Linalg& args) {
+    wait_for_dependencies(args);
+    launch_dependents();
+    JacobiShape shape(args);
+    int64 matrix = blockIdx.x;
+    jacobi_store(args, matrix,
+                 JacobiMemory<T>(work_of<T, false>(args, matrix), shape.m, shape.n, shape.q));
+}
+
+}  // namespace cyrt

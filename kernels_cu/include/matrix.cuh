@@ -1,0 +1,140 @@
+// Matrices that a block of threads works on, and reports of those that it cannot factor.
+#pragma once
+
+#include "complex_math.cuh"
+#include "dependency.cuh"
+#include "memory.cuh"
+#include "params/linalg.h"
+#include "real_math.cuh"
+#include "reduce.cuh"
+
+namespace cyrt {
+
+// -- numbers, real or complex ---------------------------------------------------------------------
+
+template <class T> using RealOf = typename real_of<T>::type;
+
+template <class T> __device__ inline if_real<T> conj(T a) { return a; }
+template <class T> __device__ inline if_real<T> real(T a) { return a; }
+template <class T> __device__ inline T real(complex<T> a) { return a.re; }
+template <class T> __device__ inline if_real<T> imaginary(T) { return T(0); }
+template <class T> __device__ inline T imaginary(complex<T> a) { return a.im; }
+template <class T> __device__ inline complex<T> operator*(complex<T> a, T b) {
+    return {a.re * b, a.im * b};
+}
+// The square of the magnitude.
+template <class T> __device__ inline if_real<T> square(T a) { return a * a; }
+template <class T> __device__ inline T square(complex<T> a) { return a.re * a.re + a.im * a.im; }
+// A magnitude that needs no root: at most 1.42 times the true one.
+template <class T> __device__ inline if_real<T> size_of(T a) { return abs(a); }
+template <class T> __device__ inline T size_of(complex<T> a) { return abs(a.re) + abs(a.im); }
+
+template <class T> struct Numbers {
+    __device__ static T of(T re, T) { return re; }
+    __device__ static T nan() { return not_a_number<T>(); }
+};
+template <class T> struct Numbers<complex<T>> {
+    __device__ static complex<T> of(T re, T im) { return {re, im}; }
+    __device__ static complex<T> nan() { return {not_a_number<T>(), not_a_number<T>()}; }
+};
+template <class T> __device__ inline T number(RealOf<T> re, RealOf<T> im = 0) {
+    return Numbers<T>::of(re, im);
+}
+
+// a / b, given 1 / b, which is infinite for the smallest b.
+template <class T> __device__ inline T divide(T a, T b, T inverse) {
+    return isfinite(inverse) ? a * inverse : a / b;
+}
+template <class T> __device__ inline complex<T> divide(complex<T> a, T b, T inverse) {
+    return {divide(a.re, b, inverse), divide(a.im, b, inverse)};
+}
+template <class T> __device__ inline T inverse_of(T a) { return number<T>(1) / a; }
+
+// The greatest power of two that is at most a, which is positive and normal; 1 for 0.
+__device__ inline float power_below(float a) {
+    uint32 bits = __float_as_uint(a) & 0x7f800000u;
+    return a == 0 ? 1.0f : bits ? __uint_as_float(bits) : Limits<float>::smallest;
+}
+__device__ inline double power_below(double a) {
+    uint64 bits = __double_as_longlong(a) & 0x7ff0000000000000ull;
+    return a == 0 ? 1.0 : bits ? __longlong_as_double(bits) : Limits<double>::smallest;
+}
+
+// -- matrices -------------------------------------------------------------------------------------
+
+// Rows, or columns, of `stride` elements.
+template <class T> struct RowMajor {
+    T* elements;
+    int64 stride;
+    __device__ T& operator()(int i, int j) const { return elements[i * stride + j]; }
+};
+template <class T> struct ColumnMajor {
+    T* elements;
+    int64 stride;
+    __device__ T& operator()(int i, int j) const { return elements[j * stride + i]; }
+};
+
+// The number of elements from one row (or column) of n elements to the next one in shared memory: it
+// is odd, so that the threads of a warp that walk along the other dimension use all banks.
+__device__ inline int odd(int n) { return n | 1; }
+
+extern __shared__ uint4 linalg_shared[];
+
+// The memory in which the block works: its shared memory, or its part of the workspace.
+template <class T, bool SHARED> __device__ inline T* work_of(const Linalg& args, int64 matrix) {
+    if constexpr (SHARED) {
+        return reinterpret_cast<T*>(linalg_shared);
+    } else {
+        return global<T>(args.work) + matrix * args.work_size;
+    }
+}
+
+// The threads of a block as rows and columns of a matrix with so many columns.
+struct Spread {
+    int row, column, rows, columns;
+
+    __device__ explicit Spread(int width) {
+        int shift = width <= 1 ? 0 : min(5, 32 - __clz(width - 1));
+        columns = 1 << shift, rows = blockDim.x >> shift;
+        row = threadIdx.x >> shift, column = threadIdx.x & (columns - 1);
+    }
+};
+
+// The threads of a block as groups of lanes, each for a vector of so many elements. All groups of a
+// warp take part in each reduction.
+struct Groups {
+    int lane, lanes, index, count;
+
+    __device__ explicit Groups(int length) {
+        int shift = length <= 1 ? 0 : min(5, 32 - __clz(length - 1));
+        lanes = 1 << shift, count = blockDim.x >> shift;
+        lane = threadIdx.x & (lanes - 1), index = threadIdx.x >> shift;
+    }
+    template <class T> __device__ T sum(T value) const {
+        return warp_reduce(value, [](T a, T b) { return a + b; }, lanes);
+    }
+};
+
+template <class T> __device__ inline T greatest(T value) {
+    return block_reduce(value, [](T a, T b) { return maximum(a, b); }, T(0));
+}
+
+// -- results --------------------------------------------------------------------------------------
+
+// Stores where a matrix failed, or 0. The least number of a failure of the stream is kept: the call's
+// site, then the matrix.
+__device__ inline void report(const Linalg& args, int64 matrix, int info) {
+    if (threadIdx.x) return;
+    if (args.info) args.info[matrix] = info;
+    if (info && args.failure) {
+        atomicMin(args.failure, uint64(args.site) << 32 | uint64(matrix));
+    }
+}
+
+template <class T> __device__ inline void fill_with_nan(void* memory, int64 matrix, int64 count) {
+    if (!memory) return;
+    T* out = global<T>(memory) + matrix * count;
+    for (int64 i = threadIdx.x; i < count; i += blockDim.x) out[i] = Numbers<T>::nan();
+}
+
+}  // namespace cyrt

@@ -1,0 +1,176 @@
+"""Matrices without a result: NaN, and an error of whatever waits next, or `info`."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+import cyrt
+from cyrt import linalg
+
+
+def batch(*failing, count=5):
+    """Matrices, some of which are neither positive definite nor regular."""
+    x = np.broadcast_to(4 * np.eye(3), (count, 3, 3)).copy()
+    x[list(failing)] = 0
+    return cyrt.asarray(x)
+
+
+def inverse(x, **keywords):
+    return linalg.inv(x, **keywords)
+
+
+def solution(x, **keywords):
+    return linalg.solve(x, cyrt.ones(3, dtype="float64"), **keywords)
+
+
+def triangular(x, **keywords):
+    return linalg.solve_triangular(x, cyrt.ones(3, dtype="float64"), **keywords)
+
+
+FUNCTIONS = [linalg.cholesky, inverse, solution, triangular]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_a_failed_matrix_is_nan_and_raises_once(function):
+    found = function(batch(1, 3))
+    with pytest.raises(linalg.LinAlgError, match=r"matrix 1 is .* \(called in .*test_failures.py:"):
+        found.numpy()
+    values = found.numpy()
+    assert np.isnan(values[[1, 3]]).all()
+    assert np.isfinite(values[[0, 2, 4]]).all()
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_info(function):
+    found, info = function(batch(1, 3), check=False)
+    assert info.dtype == "int32"
+    assert info.tolist() == [0, 1, 0, 1, 0]
+    assert np.isnan(found.numpy()[[1, 3]]).all()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize(
+    "function",
+    [linalg.svd, linalg.svdvals, linalg.eigh, linalg.eigvalsh, linalg.eig, linalg.eigvals],
+)
+def test_values_that_are_not_finite(function, value):
+    x = np.broadcast_to(np.eye(4), (3, 4, 4)).copy()
+    x[1, 2, 2] = value
+    found, info = function(cyrt.asarray(x), check=False)
+    assert (info.numpy() != 0).tolist() == [False, True, False]
+    for each in found if isinstance(found, tuple) else [found]:
+        assert np.isnan(each.numpy()[1]).all()
+        assert np.isfinite(each.numpy()[[0, 2]]).all()
+    function(cyrt.asarray(x))
+    with pytest.raises(linalg.LinAlgError, match="matrix 1 is not finite"):
+        cyrt.synchronize()
+
+
+def test_the_order_of_the_leading_minor():
+    x = np.diag([1.0, 2.0, -1.0, 5.0])
+    assert linalg.cholesky(cyrt.asarray(x), check=False)[1].item() == 3
+
+
+@pytest.mark.parametrize(
+    "wait", [cyrt.synchronize, lambda: cyrt.ones(3).tolist(), lambda: bool(cyrt.ones(1))]
+)
+def test_whatever_waits_raises(wait):
+    linalg.cholesky(batch(0))
+    with pytest.raises(linalg.LinAlgError, match="cholesky: matrix 0 is not positive definite"):
+        wait()
+    wait()
+
+
+def test_a_stream_raises_its_own_failures():
+    stream = cyrt.Stream()
+    with stream:
+        found = linalg.inv(batch(2))
+    cyrt.ones(3).numpy()
+    with pytest.raises(linalg.LinAlgError, match="inv: matrix 2 is singular"):
+        stream.synchronize()
+    with stream:
+        again = linalg.inv(batch(2))
+    with pytest.raises(linalg.LinAlgError, match="inv: matrix 2"):
+        again.numpy()  # on another stream
+    assert np.isnan(found.numpy()[2]).all()
+
+
+def test_threads():
+    errors = {}
+
+    def run(count):
+        with cyrt.Stream():
+            try:
+                linalg.inv(batch(count, count=count + 1)).numpy()
+            except linalg.LinAlgError as error:
+                errors[count] = str(error)
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert sorted(errors) == [0, 1, 2, 3]
+    assert all(f"matrix {i} is singular" in text for i, text in errors.items())
+
+
+def test_a_repeated_failure_names_each_line():
+    found = []
+    for _ in range(3):
+        linalg.inv(batch(0))
+        with pytest.raises(linalg.LinAlgError) as caught:
+            cyrt.synchronize()
+        found.append(str(caught.value))
+    assert len(set(found)) == 1
+    linalg.inv(batch(0))
+    with pytest.raises(linalg.LinAlgError) as caught:
+        cyrt.synchronize()
+    assert str(caught.value) not in found
+
+
+def test_pivots_of_another_matrix():
+    lu, pivots = linalg.lu_factor(batch())
+    linalg.lu_solve((lu, pivots + 7), cyrt.ones(3))
+    with pytest.raises(linalg.LinAlgError, match="lu_solve: matrix 0 has pivots"):
+        cyrt.synchronize()
+
+
+def test_refusals():
+    square = cyrt.ones((2, 2))
+    with pytest.raises(TypeError, match="cholesky: x: expected an Array, got list"):
+        linalg.cholesky([[1.0]])
+    with pytest.raises(TypeError, match="inv: float16 is not supported"):
+        linalg.inv(cyrt.ones((2, 2), dtype="float16"))
+    with pytest.raises(TypeError, match="svd: bfloat16 is not supported"):
+        linalg.svd(cyrt.ones((2, 2), dtype="bfloat16"))
+    with pytest.raises(ValueError, match=r"det: x: expected square matrices, got shape \(2, 3\)"):
+        linalg.det(cyrt.ones((2, 3)))
+    with pytest.raises(ValueError, match=r"qr: x: expected matrices, .* got shape \(3,\)"):
+        linalg.qr(cyrt.ones(3))
+    with pytest.raises(ValueError, match="qr: mode: expected 'reduced'"):
+        linalg.qr(square, mode="full")
+    with pytest.raises(ValueError, match="eigh: UPLO: expected 'L' or 'U', got 'X'"):
+        linalg.eigh(square, "X")
+    with pytest.raises(ValueError, match="solve: .* the sizes 2 and 3 must be equal"):
+        linalg.solve(square, cyrt.ones(3))
+    with pytest.raises(ValueError, match="solve_triangular: trans"):
+        linalg.solve_triangular(square, square, trans="X")
+    with pytest.raises(TypeError, match="cholesky: upper"):
+        linalg.cholesky(square, upper="yes")
+    with pytest.raises(ValueError, match="lu_solve: expected int32 pivots"):
+        linalg.lu_solve((square, cyrt.ones(2)), square)
+
+
+def test_integers_become_float32():
+    assert linalg.inv(cyrt.asarray([[2, 0], [0, 4]])).tolist() == [[0.5, 0], [0, 0.25]]
+    assert linalg.det(cyrt.asarray([[2, 0], [0, 4]])).dtype == "float32"
+
+
+def test_explain_names_the_kernels():
+    found = cyrt.explain(linalg.cholesky, cyrt.Example((1000, 16, 16)))
+    assert (found.kernel, found.grid, found.launches) == ("cyrt_cholesky_float32", 1000, 1)
+    found = cyrt.explain(linalg.svdvals, cyrt.Example((4, 4)))
+    assert (found.kernel, found.launches) == ("cyrt_jacobi_float32", 1)
