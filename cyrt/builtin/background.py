@@ -96,6 +96,7 @@ def _run() -> None:
 
                 fuse(fusion)
         except BaseException as error:
+            fusion.reject(f"not compiled: {error}")
             if _has_compiler(error) and table.is_open() and fusion.wanted:
                 _report(error)
         finally:

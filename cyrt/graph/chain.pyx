@@ -82,7 +82,7 @@ cdef void run_links(Chains chains, Recording* recording, void** pointers,
         while recording.num_nodes - outcome.launched >= 1 << length:
             outcome.result = replace(link, recording, outcome.launched, pointers)
             if outcome.result == CUDA_SUCCESS:
-                outcome.result = launch(link)
+                outcome.result = launch(link, NULL)
             if outcome.result != CUDA_SUCCESS:
                 destroy(link)           # a node cannot be set to its kernel
                 return

@@ -625,7 +625,7 @@ cdef int launch_batch(Recorder self, Plan plan, list names, list entry, Mark mar
     cdef unsigned int error
     cdef list foreign = self.foreign, handlers = self.handlers
     cdef str where = self.where
-    cdef Fusion fusion = None
+    cdef Fusion fusion = None, judged = None
     # References that are moved here are dropped after the turn.
     cdef object expired = self.launched[slot]
     if entry is not None:
@@ -655,6 +655,8 @@ cdef int launch_batch(Recorder self, Plan plan, list names, list entry, Mark mar
         finished.plan = <PyObject*>plan
     if finished.dead != NULL and finished.repeats:
         fusion = fuse(self, plan, finished)
+    elif finished.fusion != NULL and (<Fusion>finished.fusion).news:
+        judged = <Fusion>finished.fusion
     clear_recording(self, finished)
     drop_tensors(self, &tensors)
     del expired
@@ -670,6 +672,8 @@ cdef int launch_batch(Recorder self, Plan plan, list names, list entry, Mark mar
     release_ended_batches(self)
     if self.blocking and not state.failed:
         wait_state(state)
+    if judged is not None:
+        fusions.tell(judged)
     return fusions.submit(fusion) if fusion is not None else 0
 
 
@@ -722,7 +726,7 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
             if recording.fusion != NULL:
                 patched = fusions.launch(recording, plan, &self.stats_, outcome)
             else:
-                plans.launch_plan(plan, recording, &self.stats_, outcome)
+                plans.launch_plan(plan, recording, &self.stats_, outcome, NULL)
                 patched = self.stats_.patched - before
             if outcome.result != CUDA_SUCCESS:      # the rest runs without a graph
                 self.stats_.patched += recording.num_nodes - outcome.launched

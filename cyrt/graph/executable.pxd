@@ -13,7 +13,7 @@
 #   see Code in runtime/module. It can be read at any time: execs are taken out of it before they
 #   are destroyed, which releases the GIL, and their code is released after that.
 
-from cyrt.driver.cuda cimport CUgraph, CUgraphExec, CUgraphNode, CUresult
+from cyrt.driver.cuda cimport CUevent, CUgraph, CUgraphExec, CUgraphNode, CUresult
 from cyrt.graph.recording cimport Geometry, Recording
 from cyrt.runtime.state cimport StreamState
 
@@ -94,5 +94,7 @@ cdef void** pointer_room(Recording* recording) noexcept nogil
 # room for the parameters' pointers, from `pointer_room`.
 cdef CUresult replace(Executable* target, Recording* recording, int first,
                       void** pointers) noexcept
-cdef CUresult launch(Executable* target) noexcept
+# Launch an exec. `around`: NULL, or an event before the launch and one after it; if these cannot be
+# recorded, their time cannot be read.
+cdef CUresult launch(Executable* target, const CUevent* around) noexcept
 cdef void destroy(Executable* target) noexcept

@@ -18,8 +18,9 @@
 # - The memory that the nodes of a fused plan use determines their order: all edges between the
 #   operations of two kernels have the same direction.
 # - A fused plan is compared with the script's plan once, by events around launches of both in turn.
-#   It is dropped if it is not clearly faster. On the emulated device it is kept: times there tell
-#   nothing about a GPU.
+#   It is dropped if it is not clearly faster. Nothing that the host does is between the events but
+#   the launch: a thread that compiles other batches may have the GIL for milliseconds. On the
+#   emulated device a fused plan is kept: times there tell nothing about a GPU.
 # - If the driver refuses a fused plan, it is dropped, and the script's plan is launched instead. It
 #   uses the same memory, which nothing else has used meanwhile: this happens in the turn.
 # - The batch's Plan, its names, and where batches end do not depend on which of them runs.
@@ -75,17 +76,21 @@ cdef class Fusion(Execs):
     cdef int* unwritten         # uses whose memory must have another owner
     cdef int num_unwritten
     cdef list functions         # the fused kernels
-    cdef list names             # the name of the kernel of each of the script's nodes
+    cdef list names_            # the name of the kernel of each of the script's nodes
     cdef list held_             # for each node of the fused plan, the script's nodes that it runs
     cdef readonly unsigned long long launches
     cdef readonly unsigned int epoch    # the epoch of the device's context
     cdef unsigned long long bytes_saved
     cdef int num_fused          # nodes that run within fused kernels
     cdef bint abandoned         # the script is no longer kept, or the driver refuses the plan
+    cdef readonly str reason    # why there is no fused plan; None: there may be one
+    cdef double seconds         # how long it took to find and compile the kernels
     cdef bint refused           # the driver refuses the plan, or the plan is not faster
     cdef CUevent[2 * TRIALS] events     # before and after each launch that is timed
     cdef int trials             # number of launches that were timed; TRIALS: it is not timed
-    cdef bint judged            # it is known to be faster
+    cdef readonly bint judged   # it is not timed any more
+    cdef float[2] least         # ms: the least time of the fused plan, and of the plain one
+    cdef bint news              # it was judged or refused, and nobody was told
 
 # Store which memory of a recording, which is being launched, has another owner.
 cdef void note_dead(Recording* recording) noexcept
@@ -93,6 +98,8 @@ cdef void note_dead(Recording* recording) noexcept
 # passes it to `submit` when the commit has ended.
 cdef Fusion new_fusion(StreamState* stream, Recording* script, Plan plan)
 cdef int submit(Fusion fusion) except -1
+# Log what has become of a Fusion.
+cdef void tell(Fusion fusion) noexcept
 # Drop the Fusion of a script that is no longer kept, or one that the driver refuses.
 cdef int abandon(Recording* script) except -1
 # Drop the Fusions of all scripts of a list, except those that are replayed or launched now.

@@ -1,5 +1,7 @@
 """Fused plans: batches that keep coming back, as fewer kernels."""
 
+from logging import DEBUG
+
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcmp, memcpy, memset
 
@@ -20,12 +22,20 @@ from cyrt.graph.recording cimport (
 from cyrt.graph.seam cimport builtin
 from cyrt.runtime.device cimport Device, contexts, enter, enter_quietly, leave, leave_quietly
 from cyrt.runtime.module cimport LoadedFunction
+from cyrt.logger import logger
 from cyrt.runtime.state cimport DEVICE_MEMORY, READ, StreamState
 
 cdef enum:
     NEVER = 1 << 30         # ms
 cdef float FASTER = 0.97    # the greatest ratio of the times of a fused plan and a plain one
 cdef object timed = None    # whether fused plans are timed; None: on a GPU they are
+cdef unsigned long long num_hot = 0         # batches that were launched often
+cdef unsigned long long num_rejected = 0    # those of them that are known to stay plain
+
+
+def counts():
+    """Return how many batches were launched often, and how many of these are not fused."""
+    return num_hot, num_rejected
 
 
 def set_timed(value):
@@ -48,6 +58,7 @@ cdef void note_dead(Recording* recording) noexcept:
 
 
 cdef Fusion new_fusion(StreamState* stream, Recording* script, Plan plan):
+    global num_hot
     cdef Fusion fusion
     cdef list code = plan.code
     if builtin.fuse == NULL or code is None or script.fusion != NULL:
@@ -58,15 +69,30 @@ cdef Fusion new_fusion(StreamState* stream, Recording* script, Plan plan):
     if not recordings.copy_nodes(fusion.plain, script, script.num_nodes):
         return None
     fusion.dead, script.dead = script.dead, NULL
-    fusion.code, fusion.names = code[:], plan.names_
+    fusion.code, fusion.names_ = code[:], plan.names_
     recordings.release_owners(fusion.plain)     # the copy has taken them
     Py_INCREF(fusion)
     script.fusion = <PyObject*>fusion
+    num_hot += 1
+    plan.fusion = fusion
     return fusion
 
 
 cdef int submit(Fusion fusion) except -1:
     return builtin.fuse(fusion)
+
+
+cdef void tell(Fusion fusion) noexcept:
+    fusion.news = False
+    if logger.isEnabledFor(DEBUG):
+        logger.debug("%s", fusion.outcome)
+
+
+cdef void note_rejected(Fusion self) noexcept:
+    global num_rejected
+    num_rejected += not self.refused
+    self.refused = self.news = True
+    self.cached = False
 
 
 cdef int abandon(Recording* script) except -1:
@@ -123,6 +149,7 @@ cdef int create_events(Fusion self) except -1:
     cdef CUresult result = CUDA_SUCCESS
     cdef int i, entered
     self.trials, self.judged = TRIALS, True
+    self.least[0] = self.least[1] = NEVER
     if not (timed if timed is not None else not is_emulated()):
         return 0
     entered = enter(self.stream.ordinal, self.epoch, b"cuEventCreate")
@@ -310,7 +337,18 @@ cdef class Fusion(Execs):
                 (geometry.block[0], geometry.block[1], geometry.block[2]), uses))
         return found
 
-    def complete(self, list units, unsigned long long bytes_saved):
+    @property
+    def names(self):
+        """A list of what each node of the script runs."""
+        return self.names_[:]
+
+    def reject(self, str reason):
+        """Store why the batch is not fused."""
+        global num_rejected
+        num_rejected += self.reason is None
+        self.reason = reason
+
+    def complete(self, list units, unsigned long long bytes_saved, double seconds):
         """Store the fused plan, and let it be launched.
 
         Parameters
@@ -325,6 +363,8 @@ cdef class Fusion(Execs):
             that must be equal; `unwritten` are the nodes whose results it does not write.
         bytes_saved : int
             The bytes that a launch neither reads nor writes, and the plain nodes do.
+        seconds : float
+            How long it took to find and compile the kernels.
 
         Returns
         -------
@@ -353,7 +393,7 @@ cdef class Fusion(Execs):
         self.patched = <char*>calloc(fused.num_nodes + 1, 1)
         if self.patched == NULL:
             raise MemoryError()
-        self.bytes_saved = bytes_saved
+        self.bytes_saved, self.seconds = bytes_saved, seconds
         create_events(self)
         self.code = self.code + [(<LoadedFunction>each).code for each in self.functions]
         return add_fused(self)
@@ -380,12 +420,12 @@ cdef class Fusion(Execs):
             if node.flags & CLUSTER:
                 cluster = node.cluster[0], node.cluster[1], node.cluster[2]
             found.append(PlanNode(
-                name=names.get(node.serial, self.names[held[0]]), kind=plans.kind_name(node.kind),
+                name=names.get(node.serial, self.names_[held[0]]), kind=plans.kind_name(node.kind),
                 grid=(geometry.grid[0], geometry.grid[1], geometry.grid[2]),
                 block=(geometry.block[0], geometry.block[1], geometry.block[2]),
                 smem=geometry.smem, cluster=cluster, cooperative=bool(node.flags & COOPERATIVE),
                 patched=bool(self.patched[i]),
-                operations=tuple([self.names[each] for each in held]) if len(held) > 1 else ()))
+                operations=tuple([self.names_[each] for each in held]) if len(held) > 1 else ()))
         return found
 
     @property
@@ -397,11 +437,30 @@ cdef class Fusion(Execs):
                 for i in range(fused.num_nodes)
                 for e in range(edge_end(fused, i) - 1, fused.nodes[i].first_edge - 1, -1)]
 
-    def __repr__(self):
+    @property
+    def rejected(self):
+        """Whether the batch is known to stay as it was recorded."""
+        return self.refused or self.reason is not None
+
+    @property
+    def outcome(self):
+        """What has become of the batch, as a text."""
+        text = f"{self.plain.num_nodes} operations"
+        if self.reason is not None:
+            return f"{text} are not fused: {self.reason}"
         if self.recording == NULL:
-            return f"<cyrt.Fusion of {self.plain.num_nodes} operations, not compiled>"
-        return (f"<cyrt.Fusion of {self.plain.num_nodes} operations as "
-                f"{self.recording.num_nodes}>")
+            return f"{text} are not compiled" + (", and come back no more" if self.abandoned
+                                                 else " yet")
+        text = (f"{text} {'are not fused' if self.refused else 'run'} as "
+                f"{self.recording.num_nodes}, compiled in {self.seconds:.2f} s")
+        if self.least[1] < NEVER:
+            return f"{text}: {1e3 * self.least[0]:.1f} µs, before {1e3 * self.least[1]:.1f} µs"
+        if self.refused:
+            return f"{text}: the driver refuses the graph"
+        return text if self.judged else f"{text}, and are being timed"
+
+    def __repr__(self):
+        return f"<cyrt.Fusion: {self.outcome}>"
 
 
 cdef bint are_equal(const Extents* extents, const void* one, const void* other) noexcept:
@@ -475,21 +534,22 @@ cdef bint prepare(Fusion self, bint changed) noexcept:
 
 
 cdef int launch_fused(Fusion self, Recording* script, Plan plan, PlanStats* stats,
-                      Outcome* outcome) noexcept:
+                      Outcome* outcome, const CUevent* around) noexcept:
     """Launch the fused plan of a script, and return how many parts of its parameters differed from
     those of the last launch; -1: the driver refuses it."""
     cdef CUresult result = CUDA_SUCCESS
     cdef int i, differing, moved
+    cdef bint refused
     self.busy += 1
     differing = move(&self.params, self.recording.blob, script.blob)
     moved = move(&self.geometry, self.recording.geometry, script.geometry)
-    self.refused = not prepare(self, differing + moved != 0)
-    if not self.refused:
-        result = executables.launch(&self.exec)
-        self.refused = result != CUDA_SUCCESS and not is_sticky(result)
+    refused = not prepare(self, differing + moved != 0)
+    if not refused:
+        result = executables.launch(&self.exec, around)
+        refused = result != CUDA_SUCCESS and not is_sticky(result)
     self.busy -= 1
-    if self.refused:
-        self.cached = False
+    if refused:
+        note_rejected(self)
         return -1
     outcome.result, outcome.call = result, b"cuGraphLaunch"
     plans.note_launch(plan, stats, outcome)
@@ -503,53 +563,40 @@ cdef int launch_fused(Fusion self, Recording* script, Plan plan, PlanStats* stat
     return differing
 
 
-cdef void record_event(Fusion self, int index) noexcept:
-    cdef CUevent event = self.events[index]
-    cdef CUresult result
-    with nogil:             # the call blocks while the driver's queue is full
-        result = cu.cuEventRecord(event, self.stream.handle)
-    self.stream.put += 1
-    if result != CUDA_SUCCESS:
-        self.trials, self.judged = TRIALS, True
-
-
 cdef void judge(Fusion self) noexcept:
     """Compare the times, once all launches that are timed have ended."""
-    cdef float[2] least
     cdef float elapsed = 0
     cdef CUstreamCaptureMode before
     cdef int i
     if event_status(self.events[2 * TRIALS - 1]) != CUDA_SUCCESS:
         return
-    self.judged = True
     before = relax()
-    least[0] = least[1] = NEVER
     for i in range(UNTIMED, TRIALS):
         if cu.cuEventElapsedTime(&elapsed, self.events[2 * i], self.events[2 * i + 1]) \
                 == CUDA_SUCCESS:
-            least[i & 1] = min(least[i & 1], elapsed)
+            self.least[i & 1] = min(self.least[i & 1], elapsed)
     restore(before)
-    self.refused = least[0] > FASTER * least[1]
-    self.cached = not self.refused
+    self.judged = self.news = True
+    if self.least[1] < NEVER and self.least[0] > FASTER * self.least[1]:
+        note_rejected(self)
 
 
 cdef int launch(Recording* script, Plan plan, PlanStats* stats, Outcome* outcome) noexcept:
     cdef Fusion self = <Fusion>script.fusion
     cdef unsigned long long before = stats.patched
-    cdef int differing = -1, trial = TRIALS
+    cdef const CUevent* around = NULL
+    cdef int differing = -1
     cdef bint fused = may_launch(self, script)
     if fused and self.trials < TRIALS:
-        trial = self.trials
+        around = &self.events[2 * self.trials]
+        fused = self.trials & 1 == 0
         self.trials += 1
-        record_event(self, 2 * trial)
     elif fused and not self.judged:
         judge(self)
         fused = self.cached
-    if fused and (trial == TRIALS or trial & 1 == 0):
-        differing = launch_fused(self, script, plan, stats, outcome)
+    if fused:
+        differing = launch_fused(self, script, plan, stats, outcome, around)
     if differing < 0:
-        plans.launch_plan(plan, script, stats, outcome)
+        plans.launch_plan(plan, script, stats, outcome, around)
         differing = <int>(stats.patched - before)
-    if trial < TRIALS:
-        record_event(self, 2 * trial + 1)
     return differing

@@ -14,6 +14,7 @@
 #   it (measured): an exec of equal geometry is patched before any other.
 # - A plan belongs to one stream. When it leaves the cache, what the program can read of it stays.
 
+from cyrt.driver.cuda cimport CUevent
 from cyrt.graph.chain cimport Chains
 from cyrt.graph.executable cimport Contents, Executable, Execs, Outcome
 from cyrt.graph.recording cimport Geometry, Recording
@@ -46,6 +47,7 @@ cdef class Plan(Execs):
     cdef unsigned int remembered
     cdef Chains chains          # the chains for the first launch; None: an exec runs it
     cdef readonly unsigned long long launches
+    cdef readonly object fusion # the Fusion of a script that was launched often; None: none was
 
 cdef struct PlanStats:
     unsigned long long hits
@@ -60,8 +62,10 @@ cdef struct PlanStats:
     unsigned long long fused_nodes      # operations that ran within fused kernels
     unsigned long long bytes_saved      # bytes that these neither read nor wrote
 
-# Launch an exec or a chain that equals the recording. The function runs no Python code.
-cdef void launch_plan(Plan plan, Recording* recording, PlanStats* stats, Outcome* outcome) noexcept
+# Launch an exec or a chain that equals the recording. The function runs no Python code. `around`:
+# NULL, or an event before the launch of an exec and one after it.
+cdef void launch_plan(Plan plan, Recording* recording, PlanStats* stats, Outcome* outcome,
+                      const CUevent* around) noexcept
 # Count a launch of the plan, or of the fused one in its place.
 cdef void note_launch(Plan plan, PlanStats* stats, const Outcome* outcome) noexcept
 # Return what each node runs, for error messages and pictures.

@@ -1,9 +1,11 @@
 from typing import Any
 
 from cyrt.graph.drawing import PlanNode
+from cyrt.graph.fusion import Fusion
 
 class Plan:
     launches: int
+    fusion: Fusion | None
     @property
     def names(self) -> list[str]: ...
     @property

@@ -395,8 +395,8 @@ cdef Executable* find_or_patch_exec(Plan plan, Recording* recording, PlanStats* 
     return target
 
 
-cdef void launch_plan(Plan plan, Recording* recording, PlanStats* stats,
-                      Outcome* outcome) noexcept:
+cdef void launch_plan(Plan plan, Recording* recording, PlanStats* stats, Outcome* outcome,
+                      const CUevent* around) noexcept:
     cdef Contents contents
     cdef Executable* before = plan.last
     cdef Executable* target
@@ -416,7 +416,7 @@ cdef void launch_plan(Plan plan, Recording* recording, PlanStats* stats,
         if before != NULL and plan.last == before:      # else `before` was dropped
             before.following = target
         outcome.call = b"cuGraphLaunch"
-        outcome.result = executables.launch(target)
+        outcome.result = executables.launch(target, around)
         plan.last = target
     note_launch(plan, stats, outcome)
 

@@ -15,6 +15,7 @@ from cyrt.graph cimport completion, policy as policies, recorder as recorders
 from cyrt.graph.child cimport (
     ChildGraph, begin_capture, copy_graph, discard_capture, end_capture,
 )
+from cyrt.graph import fusion
 from cyrt.graph.plan_cache import cache_size
 from cyrt.graph.template import count_templates
 from cyrt.graph.commit cimport Recorder, commit, num_recorded
@@ -453,11 +454,13 @@ cdef class CommandEncoder(Recorder):
             before them still run; operations ``replayed``, which were compared with an earlier
             batch and not recorded again; launches of ``fused_plans`` in the place of a batch's own
             graph, ``fused_nodes``, operations that ran within their kernels, and ``bytes_saved``,
-            which these did not read or write; and for all encoders together ``plans``, the bytes
-            that their graphs and the shared ones occupy, ``bytes_held``, and ``templates`` of
-            libraries' calls.
+            which these did not read or write; and for all encoders together ``hot_plans``, batches
+            that were launched often enough to be compiled, ``rejected_plans``, those of them that
+            are not fused (see ``Plan.fusion``), ``plans``, the bytes that their graphs and the
+            shared ones occupy, ``bytes_held``, and ``templates`` of libraries' calls.
         """
         count, held = cache_size()
+        hot, rejected = fusion.counts()
         return {
             "operations": self.operations,
             "commits": self.commits,
@@ -475,6 +478,8 @@ cdef class CommandEncoder(Recorder):
             "fused_plans": self.stats_.fused_plans,
             "fused_nodes": self.stats_.fused_nodes,
             "bytes_saved": self.stats_.bytes_saved,
+            "hot_plans": hot,
+            "rejected_plans": rejected,
             "plans": count,
             "bytes_held": held,
             "templates": count_templates(),

@@ -602,8 +602,10 @@ def test_reductions_that_divide_rows_otherwise_are_refused(rng):
             launches_of(lambda: cyrt.sum(x, axis=0)),
             launches_of(lambda: cyrt.sum(wide)),
         )
-    assert fusion.describe(*columns[0]) is None
-    assert fusion.describe(*parts[0]) is None
+    with pytest.raises(ValueError, match="neither elementwise nor a reduction along rows"):
+        fusion.describe(*columns[0])
+    with pytest.raises(ValueError, match="several parts, or several rows"):
+        fusion.describe(*parts[0])
 
 
 # -- what is described -------------------------------------------------------------------------
@@ -618,10 +620,13 @@ def test_what_is_not_described(rng):
         # Which of several NaNs comes out is the assembler's choice.
         others += launches_of(lambda: cyrt.sum(matrix.astype("float64"), axis=1))[-1:]
     assert fusion.describe(serial, params, grid, block).row.op == "add"
-    assert fusion.describe(serial, params + bytes(16), grid, block) is None  # another struct
-    assert fusion.describe(1 << 60, params, grid, block) is None
+    with pytest.raises(ValueError, match="bytes of parameters, expected"):
+        fusion.describe(serial, params + bytes(16), grid, block)
+    with pytest.raises(ValueError, match="no built-in kernel"):
+        fusion.describe(1 << 60, params, grid, block)
     for node in others + transposed:
-        assert fusion.describe(*node) is None
+        with pytest.raises(ValueError, match="another result, to the bit|neither elementwise"):
+            fusion.describe(*node)
 
 
 # -- what is one kernel ----------------------------------------------------------------------------

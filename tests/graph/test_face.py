@@ -384,6 +384,8 @@ def test_stats(module, encoder, x):
         "fused_plans",
         "fused_nodes",
         "bytes_saved",
+        "hot_plans",
+        "rejected_plans",
         "plans",
         "bytes_held",
         "templates",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import threading
 import warnings
 
@@ -45,6 +46,17 @@ def stream(setting, streams):
     yield make
     background.wait()
     fusion.set_timed(None)
+
+
+@pytest.fixture
+def gate(monkeypatch):
+    """Hot batches are not compiled before this event is set."""
+    from cyrt.builtin.fusion import batches
+
+    gate, fuse = threading.Event(), batches.fuse
+    monkeypatch.setattr(batches, "fuse", lambda each: gate.wait(60) and fuse(each))
+    yield gate
+    gate.set()
 
 
 class Loop:
@@ -427,10 +439,9 @@ def test_addresses_that_change_are_patched(stream):
         data = cyrt.arange(1024, dtype=cyrt.float32)
         places = ((i % 7, i % 5) for i in range(1000))
         loop = slices(data, cyrt.arange(1024, dtype=cyrt.float32) * 3, places)
-        before = loop.settle()["fused_plans"]
-        loop.run(2 * ROUNDS)
-        # Which places of the memory equal each other when it is compiled decides how many are.
-        assert loop.encoder.stats()["fused_plans"] >= before + 5
+        loop.settle()
+        # Later the policy tries other blocks, since plain plans would be patched each time.
+        loop.run_fused(ROUNDS // 2)
 
 
 def test_memory_that_is_written_stays_where_it_is(compare):
@@ -512,6 +523,9 @@ def test_what_cannot_be_compiled_runs_as_recorded(stream, monkeypatch):
         loop.run_plain()
         assert [each.category for each in caught] == [RuntimeWarning]
         assert "injected" in str(caught[0].message)
+        outcome = loop.encoder.last_plan().fusion.outcome
+        assert outcome.startswith("12 operations are not fused: not compiled: ")
+        assert "injected" in outcome
         found = as_bytes(loop.state)
     with stream(fuse=False):
         plain = Loop(chain, *start())
@@ -520,11 +534,12 @@ def test_what_cannot_be_compiled_runs_as_recorded(stream, monkeypatch):
 
 
 @pytest.mark.parametrize("call", ["cuGraphInstantiateWithFlags", "cuGraphLaunch"])
-def test_a_fused_plan_that_the_driver_refuses_is_dropped(stream, replaced, call):
+def test_a_fused_plan_that_the_driver_refuses_is_dropped(stream, replaced, gate, call):
+    """The first launch that is fused is refused, after plans of all sets of blocks are compiled."""
     from ctypes import c_uint64, c_void_p
 
-    refused = []
     types = [c_void_p, c_void_p] + [c_uint64] * (call != "cuGraphLaunch")
+    refused, armed = [], False
 
     def refuse_once(original, *arguments):
         if armed and not refused:
@@ -532,22 +547,29 @@ def test_a_fused_plan_that_the_driver_refuses_is_dropped(stream, replaced, call)
             return 801
         return original(*arguments)
 
-    armed = False
-    with stream(after=ROUNDS // 2):  # no plan is ready before the loop has settled
-        loop = Loop(chain, *start())
+    with stream():
         replaced(call, types, refuse_once)
-        loop.settle()
+        loop = Loop(chain, *start())
+        before = loop.encoder.stats()
+        loop.run()
+        loop.run_plain(1)
+        gate.set()
+        assert background.wait()
         armed = True
-        loop.run(ROUNDS)  # with each set of blocks
-        background.wait()
-        loop.run(ROUNDS)
-        assert refused
-        armed = False
-        loop.run(12)
+        loop.run_plain(1)
+        assert refused == [call]
+        after = loop.encoder.stats()
+        assert after["rejected_plans"] == before["rejected_plans"] + 1
+        assert "the driver refuses the graph" in loop.encoder.last_plan().fusion.outcome or (
+            after["hot_plans"] > before["hot_plans"] + 1
+        )
+        sets = after["hot_plans"] - before["hot_plans"]
+        loop.run(2 * sets)
+        assert loop.encoder.stats()["fused_plans"] == 2 * (sets - 1)
         found = as_bytes(loop.state)
     with stream(fuse=False):
         plain = Loop(chain, *start())
-        plain.run(3 * ROUNDS + 12)
+        plain.run(ROUNDS + 2 + 2 * sets)
         assert as_bytes(plain.state) == found
 
 
@@ -576,6 +598,12 @@ def test_a_fused_plan_that_is_not_faster_is_dropped(stream, replaced, time, kept
             assert asked
             assert len(asked) % 10 == 0
             (loop.run_fused if kept else loop.run_plain)()
+            batch = loop.encoder.last_plan().fusion
+            assert batch.rejected is not kept
+            assert batch.outcome.startswith(
+                f"12 operations {'run' if kept else 'are not fused'} as 1, compiled in "
+            )
+            assert batch.outcome.endswith(f": {1000 * time:.1f} µs, before 1000.0 µs")
             found = as_bytes(loop.state)
     finally:
         fusion.set_timed(False)
@@ -583,6 +611,38 @@ def test_a_fused_plan_that_is_not_faster_is_dropped(stream, replaced, time, kept
         plain = Loop(chain, *start())
         plain.run(ROUNDS + 30)
         assert as_bytes(plain.state) == found
+
+
+def test_what_becomes_of_a_batch_is_told(stream, caplog):
+    def products(x):
+        return (x @ x,)
+
+    caplog.set_level("DEBUG", logger="cyrt")
+    with stream():
+        loop = Loop(chain, *start())
+        before = loop.encoder.stats()
+        assert loop.encoder.last_plan() is None or loop.encoder.last_plan().fusion is None
+        after = loop.settle()
+        loop.run(1)
+        batch = loop.encoder.last_plan().fusion
+        assert re.fullmatch(r"12 operations run as 1, compiled in [\d.]+ s", batch.outcome)
+        assert batch.outcome in repr(batch)
+        assert not batch.rejected
+        assert after["hot_plans"] > before["hot_plans"]
+        assert after["rejected_plans"] == before["rejected_plans"]
+        assert any(f"{batch.outcome}; " in each for each in caplog.messages)
+        caplog.clear()
+        loop = Loop(lambda x: products(*products(x)), cyrt.eye(16))
+        after = loop.settle()
+        batch = loop.encoder.last_plan().fusion
+        assert batch.rejected
+        assert re.fullmatch(
+            r"2 operations are not fused: no two of them can be one kernel "
+            r"\(2 × cyrt_\w+: neither elementwise nor a reduction along rows\)",
+            batch.outcome,
+        )
+        assert any(batch.outcome in each for each in caplog.messages)
+        assert after["rejected_plans"] > before["rejected_plans"]
 
 
 def test_evicted_plans(stream):

@@ -9,6 +9,8 @@ INVARIANTS
 
 from __future__ import annotations
 
+import time
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -54,16 +56,34 @@ class Kernel(NamedTuple):
 
 def fuse(fusion: Any) -> None:
     """Find what can be one kernel in a batch, compile that, and let the fused plan be launched."""
+    begin = time.perf_counter()
     batch = _Batch(fusion.describe(), _limit(fusion.device))
     kernels = batch.kernels()
+    found = time.perf_counter()
+    reasons = _count(fusion.names, batch.reasons)
+    if not kernels:
+        fusion.reject("no two of them can be one kernel" + (f" ({reasons})" if reasons else ""))
     functions = {}
     for each in kernels:
         if not fusion.wanted:
             return
         functions[each.fused.nodes[0]] = _function(each.fused, fusion)
+    end = time.perf_counter()
     units = batch.plan(kernels, functions)
-    if kernels and fusion.complete(units, sum(each.fused.saved for each in kernels)):
-        logger.debug("%d operations run as %d", len(batch.uses), len(units))
+    if kernels:
+        fusion.complete(units, sum(each.fused.saved for each in kernels), end - begin)
+    logger.debug(
+        "%s; %.3f s of that to find the kernels%s",
+        fusion.outcome,
+        found - begin,
+        f"; not in them: {reasons}" if kernels and reasons else "",
+    )
+
+
+def _count(names: Sequence[str], reasons: Mapping[int, str]) -> str:
+    """Return which operations are not fused, how many of each kind, and why, as a text."""
+    counted = Counter((names[node], reason) for node, reason in reasons.items())
+    return ", ".join(f"{n} × {name}: {reason}" for (name, reason), n in counted.items())
 
 
 def _limit(device: Device) -> int:
@@ -92,10 +112,15 @@ class _Batch:
         self.limit = limit
         self.uses: list[list[Use]] = [node[4] for node in nodes]
         self.operations: dict[int, Operation] = {}
+        self.reasons: dict[int, str] = {}  # why other nodes are no operations that can be fused
         for index, (serial, params, grid, block, _) in enumerate(nodes):
-            found = None if serial is None else describe(serial, params, grid, block)
-            if found is not None:
-                self.operations[index] = found
+            if serial is None:
+                self.reasons[index] = "no plain kernel"
+                continue
+            try:
+                self.operations[index] = describe(serial, params, grid, block)
+            except ValueError as error:
+                self.reasons[index] = str(error)
         self.depends = dependencies(self.uses)
         self.units = Units(self.depends)
         self.runs: dict[int, Run] = {}  # the run of each unit that has one

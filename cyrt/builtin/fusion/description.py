@@ -137,9 +137,8 @@ class Operation:
     reduction: Reduction | None = None
 
 
-def describe(serial: int, params: bytes, grid: Size, block: Size) -> Operation | None:
-    """Return what a node computes, or None if it is no operation that can be fused, or one of
-    which this compiler makes something else (see `compilers`).
+def describe(serial: int, params: bytes, grid: Size, block: Size) -> Operation:
+    """Return what a node computes.
 
     Parameters
     ----------
@@ -149,19 +148,24 @@ def describe(serial: int, params: bytes, grid: Size, block: Size) -> Operation |
         Its packed parameters.
     grid, block : tuple of int
         Its geometry.
+
+    Raises
+    ------
+    ValueError
+        It is no operation that can be fused, or one of which this compiler makes something else
+        (see `compilers`); the message has the reason.
     """
     found = row_of(serial)
     if found is None:
-        return None
+        raise ValueError("no built-in kernel")
     row, variant, origin = found
     readers = _READERS.get(catalogue.family(row), {})
     reader = readers.get(row.variants[variant])
-    if reader is None or not makes_equal(row, origin):
-        return None
-    try:
-        return reader(row, params, block)
-    except ValueError:
-        return None
+    if reader is None:
+        raise ValueError("neither elementwise nor a reduction along rows")
+    if not makes_equal(row, origin):
+        raise ValueError("another result, to the bit, in a kernel with other operations")
+    return reader(row, params, block)
 
 
 def merged(dimensions: list[tuple[int, int]]) -> Layout:
@@ -267,13 +271,9 @@ def _reduce_rows(row: Row, params: bytes, block: Size) -> Operation:
     source, target = unpack_from("<QQ", params)
     units, stride, _, tail, _, rows, _, _, outputs = unpack_from("<9q", params, 40)
     num_kept, num_reduced, lanes, flags, parts = unpack_from("<5I", params, _COUNTS)
-    if (row.op not in REDUCTIONS or row.dtype.startswith("complex")) or (
-        parts,
-        num_reduced,
-        rows,
-        tail,
-        lanes,
-    ) != (1, 0, 1, 0, block[0]):
+    if row.op not in REDUCTIONS or row.dtype.startswith("complex"):
+        raise ValueError("a reduction of which compilers make different code")
+    if (parts, num_reduced, rows, tail, lanes) != (1, 0, 1, 0, block[0]):
         raise ValueError("several parts, or several rows for each result")
     item = dtype(row.dtype).itemsize
     items = VECTOR_BYTES // max(2, item) if flags & _VECTORS else 1
