@@ -1,3 +1,4 @@
+# cython: wraparound=True
 """Factorizations of matrices, systems of equations, eigenvalues and singular values."""
 
 from collections import namedtuple
