@@ -1,8 +1,9 @@
-// Factorizations of matrices: a block of threads for each matrix of a batch, in shared memory if the
-// matrix fits there, otherwise in a workspace or in place.
+// Factorizations of matrices: a block of threads for each matrix of a batch, in shared memory if
+// the matrix fits there, otherwise in a workspace or in place.
 //
-// Each macro makes the kernels of an operation, whose parameters are Linalg: CYRT_FACTORIZE(name,
-// function, type) one for each kind of memory, CYRT_JACOBI(name, type) those of a method with rounds.
+// Each macro makes the kernels of an operation, whose parameters are Linalg:
+// CYRT_LINALG_SHARED(name, function, type) one for shared memory, CYRT_LINALG one for each kind of
+// memory, CYRT_JACOBI(name, type) those of a method with rounds.
 #pragma once
 
 #include "cholesky.cuh"
@@ -15,7 +16,10 @@
 #define CYRT_LINALG_KERNEL(NAME, CALL) \
     extern "C" __global__ void NAME(const __grid_constant__ cyrt::Linalg args) { CALL; }
 
-#define CYRT_FACTORIZE(NAME, FUNCTION, TYPE)                     \
+#define CYRT_LINALG_SHARED(NAME, FUNCTION, TYPE) \
+    CYRT_LINALG_KERNEL(NAME, cyrt::FUNCTION<TYPE>(args))
+
+#define CYRT_LINALG(NAME, FUNCTION, TYPE)                        \
     CYRT_LINALG_KERNEL(NAME, (cyrt::FUNCTION<TYPE, true>(args))) \
     CYRT_LINALG_KERNEL(NAME##_large, (cyrt::FUNCTION<TYPE, false>(args)))
 

@@ -2,8 +2,8 @@
 
 ``python tools/conformance.py FOLDER``, FOLDER a checkout of github.com/data-apis/array-api-tests
 with its submodule; without an argument the environment variable ``ARRAY_API_TESTS`` names it. The
-suite is run as it is, for version 2025.12 of the standard without the extension linalg, on the
-emulated device unless ``CYRT_DEVICE`` says otherwise. Its requirements must be installed:
+suite is run as it is, for version 2025.12 of the standard with its extensions, on the emulated
+device unless ``CYRT_DEVICE`` says otherwise. Its requirements must be installed:
 ``pip install pytest-json-report pytest-xdist hypothesis ndindex``.
 
 Known failures are listed in tools/conformance.txt, one test and its reason per line. The rate is
@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import Any
 
 EXPECTED = Path(__file__).with_name("conformance.txt")
-DISABLED = ("linalg",)
 COUNTED = ("passed", "failed", "xfailed", "error")
 
 
@@ -70,11 +69,6 @@ def run(folder: Path, expected: dict[str, str], options: argparse.Namespace) -> 
     with tempfile.TemporaryDirectory() as place:
         report, known = Path(place, "report.json"), Path(place, "expected.txt")
         known.write_text("\n".join(expected))
-        # The suite reads the names of the extensions even if they are disabled.
-        extensions = [
-            f"--deselect=array_api_tests/test_has_names.py::test_has_names[{each}-"
-            for each in DISABLED
-        ]
         # -P: import the installed package, not a package in the current folder.
         subprocess.run(
             [
@@ -85,9 +79,6 @@ def run(folder: Path, expected: dict[str, str], options: argparse.Namespace) -> 
                 "array_api_tests",
                 "-p",
                 "no:cacheprovider",
-                "--disable-extension",
-                *DISABLED,
-                *extensions,
                 "--derandomize",
                 "--disable-deadline",
                 f"--max-examples={options.examples}",

@@ -14,6 +14,7 @@ cdef extern from "params/linalg.h" nogil:
         LINALG_LOG
         LINALG_VECTORS
         LINALG_HERMITIAN
+        LINALG_REFLECTIONS
         LINALG_TILE
         LINALG_SWEEPS
         LINALG_SPARE
@@ -34,6 +35,8 @@ cdef enum:
 
 # Return the address of the stream's failure word; see runtime/failure.
 cdef unsigned long long failure_word(StreamState* stream) except? 0
+# Return whether a block's shared memory can hold what it needs for a matrix.
+cdef bint fits(StreamState* stream, int op, int dtype, const Linalg* params) except -1
 # Record the launches of an operation on `batch` matrices, which are at least one. `params` has the
 # sizes, the flags and the failure's site.
 cdef int record_linalg(Recorder encoder, int op, int dtype, Linalg* params,

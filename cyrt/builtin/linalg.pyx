@@ -1,12 +1,13 @@
 # cython: cdivision=True
 """Factorizations of matrices: the launches of linalg.cu. The matrices of a batch that fit into the
-shared memory of a block have a block each. For others, the block works in the workspace or in
-place; Jacobi's method then uses many blocks, and a launch for each round."""
+shared memory of a block have a block each. For others, the block works in the workspace or in the
+result; Jacobi's method then uses many blocks, and a launch for each round. Operations that have one
+kernel are for matrices that fit."""
 
 from cpython.object cimport PyObject
 from libc.string cimport memset
 
-from cyrt.builtin.entry cimport entry_of, op_code
+from cyrt.builtin.entry cimport Entry, entry_of, op_code
 from cyrt.builtin.grid cimport MAX_BLOCKS, ceiling, power_of_two, set_geometry
 from cyrt.builtin.launch cimport Launch, record_launch
 from cyrt.builtin.operand cimport Operand
@@ -30,9 +31,11 @@ cdef enum:
 cdef int CHOLESKY = op_code("cholesky"), LU = op_code("lu"), SOLVE = op_code("solve")
 cdef int DETERMINANT = op_code("determinant"), TRIANGULAR = op_code("triangular")
 cdef int EXCHANGE = op_code("exchange"), QR = op_code("qr"), JACOBI = op_code("jacobi")
+cdef int EIG = op_code("eig")
 
-# The memory of the streams' failure words. A stream's state is never freed, and neither is its word.
+# The memory of the streams' failure words. A state is never freed, and neither is its word.
 cdef list words = []
+cdef long long shared_limit = 1 << 30   # the devices' own limits are lower
 
 
 def param_bytes(row):
@@ -57,19 +60,17 @@ cdef inline long long odd(long long n) noexcept:
     return n | 1
 
 
-cdef long long work_elements(int op, const Linalg* params, bint large) noexcept:
+cdef long long work_elements(int op, const Linalg* params) noexcept:
     """Return the elements of a block's shared memory, or of a matrix's workspace."""
     cdef long long m = params.m, n = params.n, k = params.k
-    if op == CHOLESKY:
-        return 0 if large else n * odd(n)
+    if op == CHOLESKY or op == DETERMINANT:
+        return n * odd(n)
     if op == LU:
-        return 0 if large else m * odd(n)
+        return m * odd(n)
     if op == SOLVE:
-        return n * n if large else n * odd(n + k)
-    if op == DETERMINANT:
-        return n * n if large else n * odd(n)
+        return n * odd(n + k)
     if op == TRIANGULAR:
-        return 0 if large else n * (odd(n) + odd(min(k, LINALG_TILE)))
+        return n * (odd(n) + odd(min(k, LINALG_TILE)))
     if op == EXCHANGE:
         return m
     if op == QR:
@@ -77,6 +78,21 @@ cdef long long work_elements(int op, const Linalg* params, bint large) noexcept:
     if op == JACOBI:
         return LINALG_SPARE + 2 * n + k + k * odd(m) + n * odd(n)
     return n + 3 * n * odd(n)           # eig
+
+
+cdef bint fits(StreamState* stream, int op, int dtype, const Linalg* params) except -1:
+    cdef Entry* entry = entry_of(stream.ordinal, op, dtype)
+    cdef LoadedFunction function = <LoadedFunction>entry.functions[SHARED]
+    return work_elements(op, params) * entry.itemsizes[0] \
+        <= min(<long long>function.limits.smem - function.static_smem, shared_limit)
+
+
+def limit_shared_bytes(long long nbytes):
+    """Set the most bytes of shared memory of a block, so that a test's small matrices do not fit;
+    return the limit before."""
+    global shared_limit
+    before, shared_limit = shared_limit, nbytes
+    return before
 
 
 cdef long long useful_threads(int op, const Linalg* params) noexcept:
@@ -110,7 +126,6 @@ cdef int record_linalg(Recorder encoder, int op, int dtype, Linalg* params,
                        const Operand* operands, long long batch) except -1:
     cdef Operand[NUM_OPERANDS + 1] used
     cdef Launch launch
-    cdef LoadedFunction function
     cdef Memory workspace = None
     cdef long long elements, size
     cdef int i
@@ -125,21 +140,22 @@ cdef int record_linalg(Recorder encoder, int op, int dtype, Linalg* params,
     launch.entry = entry_of(encoder.state.ordinal, op, dtype)
     launch.variant = SHARED
     size = launch.entry.itemsizes[0]
-    function = <LoadedFunction>launch.entry.functions[SHARED]
-    elements = work_elements(op, params, False)
-    if elements * size <= <long long>function.limits.smem - function.static_smem:
+    elements = work_elements(op, params)
+    if fits(encoder.state, op, dtype, params):
         set_block(&launch, batch * params.tiles, useful_threads(op, params))
         launch.geometry.smem = <unsigned int>(elements * size)
-        allow_smem(function, launch.geometry.smem)
+        allow_smem(<LoadedFunction>launch.entry.functions[SHARED], launch.geometry.smem)
         return record_launch(encoder, &launch, params, used, NUM_OPERANDS, writes)
-    elements = work_elements(op, params, True)
-    if elements:
+    if op == QR or op == EXCHANGE or op == EIG or op == JACOBI:
         workspace = allocate_workspace(encoder, batch * elements * size)
         params.work, params.work_size = workspace.address, elements
         used[NUM_OPERANDS].buffer = <PyObject*>workspace
         used[NUM_OPERANDS].address = workspace.address
     if op == JACOBI:
         return record_rounds(encoder, &launch, params, used, batch)
+    if launch.entry.functions[LARGE] == NULL:
+        raise ValueError(f"{(<LoadedFunction>launch.entry.functions[SHARED]).name}: a block has too "
+                         f"little shared memory for {elements * size:,} bytes")
     launch.variant = LARGE
     set_block(&launch, batch * params.tiles, MOST_THREADS)
     return record_launch(encoder, &launch, params, used, NUM_OPERANDS + 1, writes)

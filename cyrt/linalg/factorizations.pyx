@@ -1,5 +1,6 @@
 # cython: wraparound=True
-"""Factorizations of matrices, systems of equations, eigenvalues and singular values."""
+"""Factorizations of matrices, systems of equations, eigenvalues and singular values. Matrices that
+do not fit into the shared memory of a block of threads are factored by cyrt/linalg/blocked.py."""
 
 from collections import namedtuple
 
@@ -7,19 +8,23 @@ from libc.string cimport memset
 
 from cyrt.builtin.entry cimport dtype_code, op_code
 from cyrt.builtin.linalg cimport (
-    A, B, INFO, LINALG_CONJUGATE, LINALG_HERMITIAN, LINALG_IDENTITY, LINALG_LOG, LINALG_TRANSPOSED,
-    LINALG_UNIT, LINALG_UPPER, LINALG_VECTORS, NUM_OPERANDS, X, Y, Z, Linalg, failure_word,
-    record_linalg,
+    A, B, INFO, LINALG_CONJUGATE, LINALG_HERMITIAN, LINALG_IDENTITY, LINALG_LOG,
+    LINALG_REFLECTIONS, LINALG_TRANSPOSED, LINALG_UNIT, LINALG_UPPER, LINALG_VECTORS,
+    NUM_OPERANDS, X, Y, Z, Linalg, failure_word, fits, record_linalg,
 )
 from cyrt.builtin.operand cimport Operand
-from cyrt.builtin.space cimport MAX_NDIM
+from cyrt.builtin.space cimport MAX_NDIM, tuple_of_sizes
 from cyrt.dtypes import DTYPES, dtype as _dtype
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array_on, set_operand, shape_of
 from cyrt.ops.arguments import check_array, check_bool
 from cyrt.ops.broadcasting import broadcast_shapes, broadcast_to
 from cyrt.ops.copy cimport cast, check_device
+from cyrt.ops.creation import zeros
 from cyrt.ops.promotion cimport FLOAT32, NUM_DTYPES, kinds, promote
+from cyrt.ops.reduce import any as any_of, argmax
+from cyrt.ops.ternary import where
+from cyrt.ops.views import diagonal
 from cyrt.runtime.failure cimport site_of
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state
@@ -89,6 +94,10 @@ cdef Array square_of(str name, str argument, object x):
     return array
 
 
+cdef tuple batch_shape(Array a):
+    return tuple_of_sizes(a.ndim_ - 2, a.dims)
+
+
 cdef Array begin(Call* call, Array a):
     """Set the call's matrices; return them contiguous. The caller keeps them."""
     cdef int d
@@ -100,7 +109,7 @@ cdef Array begin(Call* call, Array a):
     for d in range(a.ndim_ - 2):
         call.batch *= a.dims[d]
     if a.dims[a.ndim_ - 2] > 0xffff_ffff or a.dims[a.ndim_ - 1] > 0xffff_ffff:
-        raise ValueError(f"a matrix of shape {shape_of(a)[-2:]} is too large")
+        raise ValueError(f"matrices of shape {shape_of(a)} are too large")
     call.params.m = <unsigned int>a.dims[a.ndim_ - 2]
     call.params.n = <unsigned int>a.dims[a.ndim_ - 1]
     set_operand(&call.operands[A], a)
@@ -135,6 +144,13 @@ cdef Array run(Call* call, int op, Array like, str name, str text, object check)
     return info
 
 
+cdef object blocked():
+    """Return the module for larger matrices, which imports this one."""
+    from cyrt.linalg import blocked
+
+    return blocked
+
+
 cdef object with_info(object result, Array info):
     return result if info is None else (result, info)
 
@@ -143,6 +159,89 @@ cdef unsigned int triangle_flag(str name, object UPLO) except? 0xffff_ffff:
     if UPLO not in ("L", "U", "l", "u"):
         raise ValueError(f"{name}: UPLO: expected 'L' or 'U', got {UPLO!r}")
     return LINALG_UPPER if UPLO in "Uu" else 0
+
+
+# -- parts of larger matrices, for cyrt/linalg/blocked.py ----------------------------------------
+
+
+def cholesky_of(str name, Array a, bint check):
+    """Return the lower factor, and where matrices failed, or None if errors are raised."""
+    cdef Call call
+    cdef Array result
+    a = begin(&call, a)
+    result = new_result(&call, X, a.code, a, 2, call.params.n, call.params.n)
+    return result, run(&call, CHOLESKY, a, name, NOT_POSITIVE, check)
+
+
+def lu_of(Array a):
+    """Return L and U in one matrix, and the pivots."""
+    cdef Call call
+    cdef Array lu, pivots
+    a = begin(&call, a)
+    lu = new_result(&call, X, a.code, a, 2, call.params.m, call.params.n)
+    pivots = new_result(&call, Y, INT32, a, 1, min(call.params.m, call.params.n), 0)
+    if call.batch:
+        record_linalg(encoder_of(call.stream), LU, call.code, &call.params, call.operands,
+                      call.batch)
+    return lu, pivots
+
+
+def exchange_rows(Array b, Array pivots, bint backwards):
+    """Return right-hand sides with their rows exchanged as pivots say, or exchanged back."""
+    cdef Call call
+    cdef Array result
+    b = begin(&call, b)
+    pivots = as_contiguous(pivots)
+    call.params.k = call.params.n
+    call.params.n = <unsigned int>pivots.dims[pivots.ndim_ - 1]
+    call.params.flags = LINALG_TRANSPOSED if backwards else 0
+    set_operand(&call.operands[B], pivots)
+    result = new_result(&call, X, b.code, b, 2, call.params.m, call.params.k)
+    run(&call, EXCHANGE, b, "lu_solve", NO_EXCHANGE, True)
+    return result
+
+
+def factor_panel(Array a):
+    """Return Householder's vectors of a panel's columns, R, and 1 / tau of each vector."""
+    cdef Call call
+    cdef Array u, r, inverse_taus
+    cdef long long m, n
+    a = begin(&call, a)
+    m, n = call.params.m, call.params.n
+    call.params.k = <unsigned int>n
+    call.params.flags = LINALG_REFLECTIONS
+    u = new_result(&call, X, a.code, a, 2, m, n)
+    r = new_result(&call, Y, a.code, a, 2, n, n)
+    inverse_taus = new_result(&call, Z, a.code, a, 1, n, 0)
+    if call.batch:
+        record_linalg(encoder_of(call.stream), QR, call.code, &call.params, call.operands,
+                      call.batch)
+    return u, r, inverse_taus
+
+
+def triangular_of(str name, Array a, Array b, bint lower, trans, bint unit, bint check):
+    """Solve with triangular matrices that fit; return the result, and where matrices failed, or
+    None if errors are raised."""
+    cdef Call call
+    cdef Array result
+    a, b = begin(&call, a), as_contiguous(b)
+    call.params.flags = (0 if lower else LINALG_UPPER) | (LINALG_UNIT if unit else 0) \
+        | (LINALG_TRANSPOSED if trans not in (0, "N") else 0) \
+        | (LINALG_CONJUGATE if trans in (2, "C") else 0)
+    call.params.k = <unsigned int>b.dims[b.ndim_ - 1]
+    set_operand(&call.operands[B], b)
+    result = new_result(&call, X, a.code, a, 2, call.params.n, call.params.k)
+    return result, run(&call, TRIANGULAR, a, name, SINGULAR, check)
+
+
+cdef tuple solve_any_triangular(str name, Array a, Array b, bint lower, trans, bint unit,
+                                bint check):
+    cdef Call call
+    _kept = begin(&call, a)
+    call.params.k = <unsigned int>b.dims[b.ndim_ - 1]
+    of = triangular_of if fits(call.stream, TRIANGULAR, call.code, &call.params) \
+        else blocked().triangular
+    return of(name, a, b, lower, trans, unit, check)
 
 
 # -- Cholesky --------------------------------------------------------------------------------------
@@ -191,8 +290,13 @@ def cholesky(x, /, *, upper=False, check=True):
     cdef Call call
     cdef Array a = square_of("cholesky", "x", x), result, info
     check_bool(check, "cholesky: check")
+    check_bool(upper, "cholesky: upper")
     _kept = begin(&call, a)
-    call.params.flags = LINALG_UPPER if check_bool(upper, "cholesky: upper") else 0
+    if not fits(call.stream, CHOLESKY, call.code, &call.params):
+        factors = blocked()
+        result, info = factors.cholesky("cholesky", factors.adjoint(a) if upper else a, check)
+        return with_info(factors.adjoint(result) if upper else result, info)
+    call.params.flags = LINALG_UPPER if upper else 0
     result = new_result(&call, X, a.code, a, 2, call.params.n, call.params.n)
     info = run(&call, CHOLESKY, a, "cholesky", NOT_POSITIVE, check)
     return with_info(result, info)
@@ -237,16 +341,20 @@ def lu_factor(x, /, *, check=True):
            [0.25, 1.  ]], dtype=float32), Array([1, 1], dtype=int32))
     """
     cdef Call call
-    cdef Array a = matrices_of("lu_factor", "x", x), lu, pivots, info
+    cdef Array a = matrices_of("lu_factor", "x", x)
     check_bool(check, "lu_factor: check")
     _kept = begin(&call, a)
-    lu = new_result(&call, X, a.code, a, 2, call.params.m, call.params.n)
-    pivots = new_result(&call, Y, INT32, a, 1, min(call.params.m, call.params.n), 0)
-    info = None if check else new_result(&call, INFO, INT32, a, 0, 0, 0)
-    if call.batch:
-        record_linalg(encoder_of(call.stream), LU, call.code, &call.params, call.operands,
-                      call.batch)
-    return with_info(LUResult(lu, pivots), info)
+    of = lu_of if fits(call.stream, LU, call.code, &call.params) else blocked().lu
+    factors = LUResult(*of(a))
+    return factors if check else (factors, first_zero(factors.lu))
+
+
+def first_zero(Array lu):
+    """Return the number, counted from 1, of the first zero on the diagonal, or 0; int32."""
+    zero = diagonal(lu, 0, -2, -1) == 0
+    if lu.count == 0:
+        return zeros(batch_shape(lu), dtype="int32", device=lu.device)
+    return cast(where(any_of(zero, axis=-1), argmax(zero, axis=-1) + 1, 0), INT32)
 
 
 def det(x, /):
@@ -280,6 +388,8 @@ def det(x, /):
     cdef Call call
     cdef Array a = square_of("det", "x", x), result
     _kept = begin(&call, a)
+    if not fits(call.stream, DETERMINANT, call.code, &call.params):
+        return blocked().determinant(a, False)
     result = new_result(&call, X, a.code, a, 0, 0, 0)
     if call.batch:
         record_linalg(encoder_of(call.stream), DETERMINANT, call.code, &call.params, call.operands,
@@ -315,6 +425,8 @@ def slogdet(x, /):
     cdef Call call
     cdef Array a = square_of("slogdet", "x", x), sign, logarithm
     _kept = begin(&call, a)
+    if not fits(call.stream, DETERMINANT, call.code, &call.params):
+        return SlogdetResult(*blocked().determinant(a, True))
     call.params.flags = LINALG_LOG
     sign = new_result(&call, X, a.code, a, 0, 0, 0)
     logarithm = new_result(&call, Y, real_codes[a.code], a, 0, 0, 0)
@@ -361,8 +473,11 @@ def inv(x, /, *, check=True):
     cdef Array a = square_of("inv", "x", x), result, info
     check_bool(check, "inv: check")
     _kept = begin(&call, a)
-    call.params.flags = LINALG_IDENTITY
     call.params.k = call.params.n
+    if not fits(call.stream, SOLVE, call.code, &call.params):
+        result, info = blocked().solve("inv", a, None, check)
+        return with_info(result, info)
+    call.params.flags = LINALG_IDENTITY
     result = new_result(&call, X, a.code, a, 2, call.params.n, call.params.n)
     info = run(&call, SOLVE, a, "inv", SINGULAR, check)
     return with_info(result, info)
@@ -391,11 +506,10 @@ cdef tuple joined(str name, Array a, str argument, object x):
         raise ValueError(f"{name}: matrices of shape {shape_of(a)} and right-hand sides of shape "
                          f"{shape_of(<Array>x)}: the sizes {a.dims[a.ndim_ - 1]} and "
                          f"{b.dims[b.ndim_ - 2]} must be equal")
-    shape_a, shape_b = shape_of(a), shape_of(b)
-    if shape_a[:-2] != shape_b[:-2]:
-        batch = broadcast_shapes(shape_a[:-2], shape_b[:-2])
-        a = broadcast_to(a, batch + shape_a[-2:])
-        b = broadcast_to(b, batch + shape_b[-2:])
+    if batch_shape(a) != batch_shape(b):
+        batch = broadcast_shapes(batch_shape(a), batch_shape(b))
+        a = broadcast_to(a, batch + tuple_of_sizes(2, a.dims + a.ndim_ - 2))
+        b = broadcast_to(b, batch + tuple_of_sizes(2, b.dims + b.ndim_ - 2))
     return a, b, vector
 
 
@@ -440,9 +554,12 @@ def solve(x1, x2, /, *, check=True):
     _kept = begin(&call, a)
     b = as_contiguous(b)
     call.params.k = <unsigned int>b.dims[b.ndim_ - 1]
-    set_operand(&call.operands[B], b)
-    result = new_result(&call, X, a.code, a, 2, call.params.n, call.params.k)
-    info = run(&call, SOLVE, a, "solve", SINGULAR, check)
+    if fits(call.stream, SOLVE, call.code, &call.params):
+        set_operand(&call.operands[B], b)
+        result = new_result(&call, X, a.code, a, 2, call.params.n, call.params.k)
+        info = run(&call, SOLVE, a, "solve", SINGULAR, check)
+    else:
+        result, info = blocked().solve("solve", a, b, check)
     return with_info(result[..., 0] if vector else result, info)
 
 
@@ -493,45 +610,17 @@ def solve_triangular(x1, x2, /, *, lower=False, trans=0, unit_diagonal=False, ch
     >>> cyrt.linalg.solve_triangular(a, cyrt.asarray([2.0, 9.0]), lower=True)
     Array([1., 2.], dtype=float32)
     """
-    cdef Call call
-    cdef Array a = square_of("solve_triangular", "x1", x1), b, result, info
-    cdef unsigned int flags = 0
+    cdef Array a = square_of("solve_triangular", "x1", x1), b
+    check_bool(lower, "solve_triangular: lower")
+    check_bool(unit_diagonal, "solve_triangular: unit_diagonal")
     check_bool(check, "solve_triangular: check")
     if trans not in (0, 1, 2, "N", "T", "C"):
         raise ValueError("solve_triangular: trans: expected 0, 1, 2, 'N', 'T' or 'C', got "
                          f"{trans!r}")
-    if not check_bool(lower, "solve_triangular: lower"):
-        flags |= LINALG_UPPER
-    if check_bool(unit_diagonal, "solve_triangular: unit_diagonal"):
-        flags |= LINALG_UNIT
-    if trans not in (0, "N"):
-        flags |= LINALG_TRANSPOSED
-    if trans in (2, "C"):
-        flags |= LINALG_CONJUGATE
     a, b, vector = joined("solve_triangular", a, "x2", x2)
-    _kept = begin(&call, a)
-    b = as_contiguous(b)
-    call.params.flags = flags
-    call.params.k = <unsigned int>b.dims[b.ndim_ - 1]
-    set_operand(&call.operands[B], b)
-    result = new_result(&call, X, a.code, a, 2, call.params.n, call.params.k)
-    info = run(&call, TRIANGULAR, a, "solve_triangular", SINGULAR, check)
+    result, info = solve_any_triangular("solve_triangular", a, b, lower, trans, unit_diagonal,
+                                        check)
     return with_info(result[..., 0] if vector else result, info)
-
-
-cdef Array exchange(Array b, Array pivots, bint backwards):
-    """Return right-hand sides with their rows exchanged as pivots say, or exchanged back."""
-    cdef Call call
-    cdef Array result
-    b = begin(&call, b)
-    pivots = as_contiguous(pivots)
-    call.params.k = call.params.n
-    call.params.n = <unsigned int>pivots.dims[pivots.ndim_ - 1]
-    call.params.flags = LINALG_TRANSPOSED if backwards else 0
-    set_operand(&call.operands[B], pivots)
-    result = new_result(&call, X, b.code, b, 2, call.params.m, call.params.k)
-    run(&call, EXCHANGE, b, "lu_solve", NO_EXCHANGE, True)
-    return result
 
 
 def lu_solve(lu_and_pivots, b, /, trans=0, *, check=True):
@@ -568,28 +657,28 @@ def lu_solve(lu_and_pivots, b, /, trans=0, *, check=True):
     >>> cyrt.linalg.lu_solve(factors, cyrt.asarray([9.0, 8.0]))
     Array([2., 3.], dtype=float32)
     """
-    cdef Array a, pivots, right, info = None
+    cdef Array a, pivots, right
+    check_bool(check, "lu_solve: check")
     lu, places = lu_and_pivots
     a = square_of("lu_solve", "lu", lu)
     pivots = check_array(places, "lu_solve: pivots")
     check_device(pivots, a, "lu_solve", "pivots")
-    if pivots.code != INT32 or shape_of(pivots) != shape_of(a)[:-1]:
-        raise ValueError(f"lu_solve: expected int32 pivots of shape {shape_of(a)[:-1]}, got "
+    places_shape = tuple_of_sizes(a.ndim_ - 1, a.dims)
+    if pivots.code != INT32 or shape_of(pivots) != places_shape:
+        raise ValueError(f"lu_solve: expected int32 pivots of shape {places_shape}, got "
                          f"{DTYPES[pivots.code]} of shape {shape_of(pivots)}")
     if trans not in (0, 1, 2):
         raise ValueError(f"lu_solve: trans: expected 0, 1 or 2, got {trans!r}")
     a, right, vector = joined("lu_solve", a, "b", b)
-    pivots = as_contiguous(broadcast_to(pivots, shape_of(a)[:-1]))
+    pivots = as_contiguous(broadcast_to(pivots, tuple_of_sizes(a.ndim_ - 1, a.dims)))
     if trans == 0:
-        right = exchange(right, pivots, False)
-        right = solve_triangular(a, right, lower=True, unit_diagonal=True)
-        result = solve_triangular(a, right, check=check)
+        right = exchange_rows(right, pivots, False)
+        right, _ = solve_any_triangular("lu_solve", a, right, True, 0, True, True)
+        result, info = solve_any_triangular("lu_solve", a, right, False, 0, False, check)
     else:
-        result = solve_triangular(a, right, trans=trans, check=check)
-    result, info = (result, None) if check else result
-    if trans:
-        right = solve_triangular(a, result, lower=True, unit_diagonal=True, trans=trans)
-        result = exchange(right, pivots, True)
+        right, info = solve_any_triangular("lu_solve", a, right, False, trans, False, check)
+        right, _ = solve_any_triangular("lu_solve", a, right, True, trans, True, True)
+        result = exchange_rows(right, pivots, True)
     return with_info(result[..., 0] if vector else result, info)
 
 
@@ -641,6 +730,10 @@ def qr(x, /, *, mode="reduced"):
     call.params.k = <unsigned int>k
     if mode != "r":
         call.params.flags = LINALG_VECTORS
+    if not fits(call.stream, QR, call.code, &call.params):
+        q, r = blocked().qr(a, 0 if mode == "r" else k)
+        return r if q is None else QRResult(q, r)
+    if mode != "r":
         q = new_result(&call, X, a.code, a, 2, m, k)
     r = new_result(&call, Y, a.code, a, 2, k, n)
     if call.batch:
@@ -652,7 +745,7 @@ def qr(x, /, *, mode="reduced"):
 # -- singular values -------------------------------------------------------------------------------
 
 
-cdef object singular(str name, object x, bint full, bint vectors, object check):
+cpdef object singular(str name, object x, bint full, bint vectors, object check):
     cdef Call call
     cdef Array a = matrices_of(name, "x", x), u = None, s, v = None, info
     cdef long long m, n, k
@@ -666,6 +759,8 @@ cdef object singular(str name, object x, bint full, bint vectors, object check):
         call.params.m, call.params.n = <unsigned int>n, <unsigned int>m
     call.params.k = max(call.params.m, call.params.n) if full and vectors \
         else min(call.params.m, call.params.n)
+    if m != n and not fits(call.stream, JACOBI, call.code, &call.params):
+        return blocked().singular(name, a, full, vectors, check)
     s = new_result(&call, X, real_codes[a.code], a, 1, k, 0)
     if vectors:
         u = new_result(&call, Y, a.code, a, 2, m, m if full else k)

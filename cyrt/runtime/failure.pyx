@@ -9,7 +9,8 @@ from cyrt.runtime.state cimport StreamState
 cdef enum:
     MOST_SITES = 1 << 16
 
-# The texts of the sites and their lines, by number, and the numbers by code, instruction and text.
+# The functions, texts and lines of the sites, by number; and their numbers by the code and the
+# instruction of the call, the function and the text.
 cdef list sites = []
 cdef dict numbers = {}
 
@@ -20,18 +21,18 @@ cdef long long site_of(str function, str text) except -1:
         frame = frame.f_back
     if frame is None:
         return new_site(function, text, None, 0)
-    known = numbers.get((id(frame.f_code), frame.f_lasti, text))
+    known = numbers.get((id(frame.f_code), frame.f_lasti, function, text))
     return new_site(function, text, frame.f_code, frame.f_lasti) if known is None else known[0]
 
 
 cdef long long new_site(str function, str text, code, instruction) except -1:
     """Store a site. The code object is kept, so that no other one has its id."""
-    key = id(code), instruction, text
+    key = id(code), instruction, function, text
     known = numbers.get(key)
     if known is None:
         line = outside_line()
         if len(sites) >= MOST_SITES:    # a program that makes code without end
-            key, code, line = (None, None, text), None, ""
+            key, code, line = (None, None, function, text), None, ""
             if key in numbers:
                 return numbers[key][0]
         sites.append((function, text, line))

@@ -7,7 +7,7 @@ namespace cyrt {
 
 // a = x x^H with a lower triangular x, or x^H x with an upper triangular one; n x n. The columns stay
 // unscaled until the end, so that a step needs one barrier.
-template <class T, bool SHARED> __device__ inline void cholesky(const Linalg& args) {
+template <class T> __device__ inline void cholesky(const Linalg& args) {
     using R = RealOf<T>;
     wait_for_dependencies(args);
     launch_dependents();
@@ -16,7 +16,7 @@ template <class T, bool SHARED> __device__ inline void cholesky(const Linalg& ar
     bool upper = args.flags & LINALG_UPPER;
     RowMajor<const T> a = {global<T>(args.a) + matrix * count, n};
     RowMajor<T> out = {global<T>(args.x) + matrix * count, n};
-    RowMajor<T> l = SHARED ? RowMajor<T>{work_of<T, true>(args, matrix), odd(n)} : out;
+    RowMajor<T> l = {work_of<T, true>(args, matrix), odd(n)};
     Spread all(n);
     for (int i = all.row; i < n; i += all.rows) {
         for (int j = all.column; j <= i; j += all.columns)

@@ -5,8 +5,8 @@
 
 namespace cyrt {
 
-// I - tau u u^H maps a vector to a multiple of the first unit vector, `beta`. u is the vector itself
-// but for its first element, which is `head`. tau is 0 for a vector that is such a multiple.
+// I - tau u u^H maps a vector to a multiple of the first unit vector, `beta`. u is the vector
+// itself but for its first element, `head`. tau is 0 for a vector that is such a multiple.
 template <class T> struct Reflection {
     T head, tau, beta;
 };
@@ -37,7 +37,8 @@ __device__ inline void reflect(const Groups& group, ColumnMajor<T> a, int j, int
     }
 }
 
-// x = Q, m x q, and y = R, q x n; or only y = R. q is k, min(m, n) or m.
+// x = Q, m x q, and y = R, q x n; or only y = R. q is k, min(m, n) or m. With LINALG_REFLECTIONS, x
+// has the vectors u in its columns, and z has their 1 / tau; for tau = 0 these are 0 and 1.
 template <class T, bool SHARED> __device__ inline void qr(const Linalg& args) {
     using R = RealOf<T>;
     wait_for_dependencies(args);
@@ -86,6 +87,21 @@ template <class T, bool SHARED> __device__ inline void qr(const Linalg& args) {
             T value = i > j ? number<T>(0) : i == j ? reflections[j].beta : a(i, j);
             r(i, j) = value * scale;
         }
+    }
+    if (args.flags & LINALG_REFLECTIONS) {
+        RowMajor<T> u = {global<T>(args.x) + matrix * m * steps, steps};
+        Spread wide(steps);
+        for (int i = wide.row; i < m; i += wide.rows) {
+            for (int j = wide.column; j < steps; j += wide.columns) {
+                bool none = size_of(reflections[j].tau) == 0;
+                u(i, j) = none || i < j ? number<T>(0) : i == j ? reflections[j].head : a(i, j);
+                if (i == 0) {
+                    global<T>(args.z)[matrix * steps + j] =
+                        none ? number<T>(1) : inverse_of(reflections[j].tau);
+                }
+            }
+        }
+        return;
     }
     if (!vectors) return;
     for (int base = 0; base < q; base += group.count) {

@@ -133,7 +133,7 @@ template <class T, bool SHARED> __device__ inline void exchange(const Linalg& ar
 }
 
 // x = a^-1 b, or a^-1; n x k.
-template <class T, bool SHARED> __device__ inline void solve(const Linalg& args) {
+template <class T> __device__ inline void solve(const Linalg& args) {
     wait_for_dependencies(args);
     launch_dependents();
     int n = args.n, k = args.k, swaps;
@@ -141,9 +141,7 @@ template <class T, bool SHARED> __device__ inline void solve(const Linalg& args)
     RowMajor<const T> in = {global<T>(args.a) + matrix * n * n, n};
     RowMajor<const T> right = {global<T>(args.b) + matrix * count, k};
     RowMajor<T> out = {global<T>(args.x) + matrix * count, k};
-    T* work = work_of<T, SHARED>(args, matrix);
-    RowMajor<T> a = {work, SHARED ? odd(n + k) : n};
-    RowMajor<T> b = SHARED ? RowMajor<T>{work + n, a.stride} : out;
+    RowMajor<T> a = {work_of<T, true>(args, matrix), odd(n + k)}, b = {a.elements + n, a.stride};
     Spread square(n), wide(k);
     for (int i = square.row; i < n; i += square.rows) {
         for (int j = square.column; j < n; j += square.columns) a(i, j) = in(i, j);
@@ -170,14 +168,14 @@ template <class T, bool SHARED> __device__ inline void solve(const Linalg& args)
 }
 
 // x = the determinant; or x = its sign, and y = the logarithm of its magnitude.
-template <class T, bool SHARED> __device__ inline void determinant(const Linalg& args) {
+template <class T> __device__ inline void determinant(const Linalg& args) {
     using R = RealOf<T>;
     wait_for_dependencies(args);
     launch_dependents();
     int n = args.n, swaps;
     int64 matrix = blockIdx.x;
     RowMajor<const T> in = {global<T>(args.a) + matrix * n * n, n};
-    RowMajor<T> a = {work_of<T, SHARED>(args, matrix), SHARED ? odd(n) : n};
+    RowMajor<T> a = {work_of<T, true>(args, matrix), odd(n)};
     Spread all(n);
     for (int i = all.row; i < n; i += all.rows) {
         for (int j = all.column; j < n; j += all.columns) a(i, j) = in(i, j);

@@ -74,8 +74,8 @@ template <class T> struct ColumnMajor {
     __device__ T& operator()(int i, int j) const { return elements[j * stride + i]; }
 };
 
-// The number of elements from one row (or column) of n elements to the next one in shared memory: it
-// is odd, so that the threads of a warp that walk along the other dimension use all banks.
+// The number of elements from one row (or column) of n elements to the next one in shared memory.
+// It is odd, so that the threads of a warp that walk along the other dimension use all banks.
 __device__ inline int odd(int n) { return n | 1; }
 
 extern __shared__ uint4 linalg_shared[];
@@ -121,8 +121,8 @@ template <class T> __device__ inline T greatest(T value) {
 
 // -- results --------------------------------------------------------------------------------------
 
-// Stores where a matrix failed, or 0. The least number of a failure of the stream is kept: the call's
-// site, then the matrix.
+// Stores where a matrix failed, or 0. The least number of a failure of the stream is kept: first the
+// call's site counts, then the matrix.
 __device__ inline void report(const Linalg& args, int64 matrix, int info) {
     if (threadIdx.x) return;
     if (args.info) args.info[matrix] = info;

@@ -175,7 +175,7 @@ __device__ inline void solve_triangle(RowMajor<T> t, RowMajor<T> x, int n, RealO
     __syncthreads();
 }
 
-// x = the eigenvalues, y = the eigenvectors, of norm 1 and with a real greatest element, in columns.
+// x = the eigenvalues, y = the eigenvectors in columns, of norm 1 and with a real greatest element.
 // T is complex.
 template <class T, bool SHARED> __device__ inline void eig(const Linalg& args) {
     using R = RealOf<T>;

@@ -7,7 +7,7 @@ namespace cyrt {
 
 // x = op(a)^-1 b, n x k, for a triangular a, as it is or transposed. A block solves for LINALG_TILE
 // columns of b.
-template <class T, bool SHARED> __device__ inline void triangular(const Linalg& args) {
+template <class T> __device__ inline void triangular(const Linalg& args) {
     wait_for_dependencies(args);
     launch_dependents();
     int n = args.n, k = args.k, tile = blockIdx.x % args.tiles;
@@ -19,24 +19,13 @@ template <class T, bool SHARED> __device__ inline void triangular(const Linalg& 
     RowMajor<const T> in = {global<T>(args.a) + matrix * n * n, n};
     RowMajor<const T> right = {global<T>(args.b) + matrix * n * k + first, k};
     RowMajor<T> out = {global<T>(args.x) + matrix * n * k + first, k};
-    T* work = work_of<T, SHARED>(args, matrix);
-    RowMajor<T> a = {work, odd(n)};
-    RowMajor<T> b = SHARED ? RowMajor<T>{work + int64(n) * odd(n), odd(columns)} : out;
-    auto at = [&](int i, int j) {
-        if constexpr (SHARED) {
-            return a(i, j);
-        } else {
-            T value = transposed ? in(j, i) : in(i, j);
-            return conjugate ? conj(value) : value;
-        }
-    };
+    RowMajor<T> a = {work_of<T, true>(args, matrix), odd(n)};
+    RowMajor<T> b = {a.elements + n * a.stride, odd(columns)};
     Spread square(n), wide(columns);
-    if constexpr (SHARED) {
-        for (int i = square.row; i < n; i += square.rows) {
-            for (int j = square.column; j < n; j += square.columns) {
-                T value = conjugate ? conj(in(i, j)) : in(i, j);
-                (transposed ? a(j, i) : a(i, j)) = value;
-            }
+    for (int i = square.row; i < n; i += square.rows) {
+        for (int j = square.column; j < n; j += square.columns) {
+            T value = conjugate ? conj(in(i, j)) : in(i, j);
+            (transposed ? a(j, i) : a(i, j)) = value;
         }
     }
     for (int i = wide.row; i < n; i += wide.rows) {
@@ -50,10 +39,10 @@ template <class T, bool SHARED> __device__ inline void triangular(const Linalg& 
     if (tile == 0) report(args, matrix, failed);
     for (int step = 0; step < n; ++step) {
         int j = lower ? step : n - 1 - step;
-        T pivot = unit ? number<T>(1) : at(j, j), inverse = inverse_of(pivot);
+        T pivot = unit ? number<T>(1) : a(j, j), inverse = inverse_of(pivot);
         int from = lower ? j + 1 : 0, to = lower ? n : j;
         for (int i = from + wide.row; i < to; i += wide.rows) {
-            T factor = at(i, j);
+            T factor = a(i, j);
             for (int c = wide.column; c < columns; c += wide.columns) {
                 b(i, c) = b(i, c) - factor * divide(b(j, c), pivot, inverse);
             }
@@ -61,7 +50,7 @@ template <class T, bool SHARED> __device__ inline void triangular(const Linalg& 
         __syncthreads();
     }
     for (int i = wide.row; i < n; i += wide.rows) {
-        T pivot = unit ? number<T>(1) : at(i, i), inverse = inverse_of(pivot);
+        T pivot = unit ? number<T>(1) : a(i, i), inverse = inverse_of(pivot);
         for (int c = wide.column; c < columns; c += wide.columns) {
             out(i, c) = failed ? Numbers<T>::nan() : divide(b(i, c), pivot, inverse);
         }

@@ -10,16 +10,17 @@ from cyrt.dtypes import dtype
 TYPES = ("float32", "float64", "complex64", "complex128")
 # The types in the wheel; the others are compiled at first use.
 PREBUILT = frozenset({"float32", "float64"})
+ONE_BLOCK = ("",)
 LARGE = ("", "_large")
 ROUNDS = ("", "_begin", "_round", "_end")
 # What each operation computes, and its kernels. Its name is that of its device function.
 OPS = {
-    "cholesky": ("l, where l conj(l).T = a", LARGE),
+    "cholesky": ("l, where l conj(l).T = a", ONE_BLOCK),
     "lu": ("l and u, where l u = p a", LARGE),
     "exchange": ("a with rows exchanged", LARGE),
-    "solve": ("a**-1 b", LARGE),
-    "determinant": ("det a", LARGE),
-    "triangular": ("a**-1 b, a triangular", LARGE),
+    "solve": ("a**-1 b", ONE_BLOCK),
+    "determinant": ("det a", ONE_BLOCK),
+    "triangular": ("a**-1 b, a triangular", ONE_BLOCK),
     "qr": ("q and r, where q r = a", LARGE),
     "jacobi": ("singular values or eigenvalues of a", ROUNDS),
     "eig": ("eigenvalues of a", LARGE),
@@ -38,4 +39,5 @@ def instance(row: Row) -> str:
     name, type_name = row.kernels[0], dtype(row.output).cpp
     if row.op == "jacobi":
         return f"CYRT_JACOBI({name}, {type_name})"
-    return f"CYRT_FACTORIZE({name}, {row.op}, {type_name})"
+    macro = "CYRT_LINALG" if row.variants == LARGE else "CYRT_LINALG_SHARED"
+    return f"{macro}({name}, {row.op}, {type_name})"
