@@ -27,33 +27,33 @@ namespace cyrt {
 template <class T> __device__ inline complex<T> turned(complex<T> a) { return {a.im, -a.re}; }
 
 // cos and sin of 2 pi k / R; calls in unrolled loops are constants.
-template <int R> __device__ constexpr double cosine(int k) {
-    k = k > R / 2 ? R - k : k;
+template <int R> __device__ __forceinline__ constexpr double cosine(int k) {
+    int near = k > R / 2 ? R - k : k;
     if (R == 3) return -0.5;
-    if (R == 5) return k == 1 ? 0.30901699437494742410 : -0.80901699437494742410;
-    return k == 1   ? 0.62348980185873353053
-           : k == 2 ? -0.22252093395631440429
-                    : -0.90096886790241912624;
+    if (R == 5) return near == 1 ? 0.30901699437494742410 : -0.80901699437494742410;
+    return near == 1   ? 0.62348980185873353053
+           : near == 2 ? -0.22252093395631440429
+                       : -0.90096886790241912624;
 }
-template <int R> __device__ constexpr double sine(int k) {
+template <int R> __device__ __forceinline__ constexpr double sine(int k) {
+    int near = k > R / 2 ? R - k : k;
     double sign = k > R / 2 ? -1 : 1;
-    k = k > R / 2 ? R - k : k;
     if (R == 3) return sign * 0.86602540378443864676;
-    if (R == 5) return sign * (k == 1 ? 0.95105651629515357212 : 0.58778525229247312917);
-    return sign * (k == 1   ? 0.78183148246802980871
-                   : k == 2 ? 0.97492791218182360702
-                            : 0.43388373911755812048);
+    if (R == 5) return sign * (near == 1 ? 0.95105651629515357212 : 0.58778525229247312917);
+    return sign * (near == 1   ? 0.78183148246802980871
+                   : near == 2 ? 0.97492791218182360702
+                               : 0.43388373911755812048);
 }
 
-template <class T> __device__ inline void butterfly(complex<T> (&)[1]) {}
+template <class T> __device__ __forceinline__ void butterfly(complex<T> (&)[1]) {}
 
-template <class T> __device__ inline void butterfly(complex<T> (&v)[2]) {
+template <class T> __device__ __forceinline__ void butterfly(complex<T> (&v)[2]) {
     complex<T> a = v[0];
     v[0] = a + v[1];
     v[1] = a - v[1];
 }
 
-template <class T> __device__ inline void butterfly(complex<T> (&v)[4]) {
+template <class T> __device__ __forceinline__ void butterfly(complex<T> (&v)[4]) {
     complex<T> a = v[0] + v[2], b = v[0] - v[2];
     complex<T> c = v[1] + v[3], d = turned(v[1] - v[3]);
     v[0] = a + c;
@@ -62,7 +62,7 @@ template <class T> __device__ inline void butterfly(complex<T> (&v)[4]) {
     v[3] = b - d;
 }
 
-template <class T> __device__ inline void butterfly(complex<T> (&v)[8]) {
+template <class T> __device__ __forceinline__ void butterfly(complex<T> (&v)[8]) {
     constexpr T H = 0.70710678118654752440;
     complex<T> even[4] = {v[0], v[2], v[4], v[6]}, odd[4] = {v[1], v[3], v[5], v[7]};
     butterfly(even);
@@ -78,7 +78,7 @@ template <class T> __device__ inline void butterfly(complex<T> (&v)[8]) {
 }
 
 // Odd radices: points k and R - k have conjugate factors.
-template <int R, class T> __device__ inline void butterfly(complex<T> (&v)[R]) {
+template <int R, class T> __device__ __forceinline__ void butterfly(complex<T> (&v)[R]) {
     constexpr int H = R / 2;
     complex<T> sum[H], difference[H], first = v[0];
 #pragma unroll
@@ -116,7 +116,8 @@ __device__ inline FftLine fft_line(const Fft& args, uint32 line) {
     return {sub, offset[1] + sub * args.from.sub, offset[0] + sub * args.to.sub};
 }
 
-template <class T> __device__ inline complex<T> fft_load(const Fft& args, FftLine line, uint32 k) {
+template <class T>
+__device__ __forceinline__ complex<T> fft_load(const Fft& args, FftLine line, uint32 k) {
     uint32 index = k * args.from.step + line.sub, stored = index;
     int64 at = line.from + k * args.from.point;
     bool mirrored = args.flags & FFT_HERMITIAN && index > args.length / 2;
@@ -137,7 +138,7 @@ template <class T> __device__ inline complex<T> fft_load(const Fft& args, FftLin
 }
 
 template <class T>
-__device__ inline void fft_store(const Fft& args, FftLine line, uint32 k, complex<T> x) {
+__device__ __forceinline__ void fft_store(const Fft& args, FftLine line, uint32 k, complex<T> x) {
     uint32 index = k * args.to.step + line.sub;
     int64 at = line.to + k * args.to.point;
     if (index >= args.to.valid) return;
@@ -160,86 +161,133 @@ __device__ inline void fft_store(const Fft& args, FftLine line, uint32 k, comple
 
 // -- passes ---------------------------------------------------------------------------------------
 
-// A thread holds its points in registers until all points of the block are read, so that one buffer
-// suffices.
-template <int R, class T>
-__device__ inline void fft_pass(const Fft& args, uint32 number, complex<T>* shared) {
-    constexpr int BUTTERFLIES = FFT_ITEMS / R;
-    const FftPass& pass = args.pass[number];
-    bool first = number == 0, last = number + 1 == args.passes;
-    bool by_lines = args.flags & (first ? FFT_LINES_IN : FFT_LINES_OUT);
-    uint32 count = pass.butterflies.size, done = pass.done.size,
-           begin = blockIdx.x * args.tile.size;
-    uint32 left = args.lines - begin, lines = left < args.tile.size ? left : args.tile.size;
-    // Which butterfly of which of the block's lines is the thread's: False if there is none.
-    auto place = [&](int i, uint32& line, uint32& j) {
-        uint32 t = threadIdx.x + i * blockDim.x;
+// A pass of a block, and where its lines are in shared memory.
+template <class T> struct FftBlock {
+    const Fft& args;
+    const FftPass& pass;
+    complex<T>* shared;
+    uint32 begin, lines;  // the block's
+    bool by_lines, first, last;
+
+    __device__ __forceinline__ FftBlock(const Fft& args, uint32 number, complex<T>* shared)
+        : args(args), pass(args.pass[number]), shared(shared), begin(blockIdx.x * args.tile.size),
+          first(number == 0), last(number + 1 == args.passes) {
+        uint32 left = args.lines - begin;
+        lines = left < args.tile.size ? left : args.tile.size;
+        by_lines = args.flags & (first ? FFT_LINES_IN : FFT_LINES_OUT);
+    }
+    // The line and the place in it of butterfly t; False: there is none.
+    __device__ __forceinline__ bool place(uint32 t, uint32& line, uint32& j) const {
         if (by_lines) {
             j = divide(t, args.tile);
             line = t - j * args.tile.size;
         } else {
             line = divide(t, pass.butterflies);
-            j = t - line * count;
+            j = t - line * pass.butterflies.size;
         }
-        return line < lines && j < count;
-    };
-    auto at = [&](uint32 line, uint32 k) {
-        return shared + line * args.pitch + FFT_PADDED(k, sizeof(complex<T>));
-    };
-    complex<T> v[BUTTERFLIES][R];
-#pragma unroll
-    for (int i = 0; i < BUTTERFLIES; ++i) {
-        uint32 line, j;
-        if (!place(i, line, j)) continue;
-        if (first) {
-            FftLine from = fft_line(args, begin + line);
-#pragma unroll
-            for (int r = 0; r < R; ++r) v[i][r] = fft_load<T>(args, from, j + r * count);
-        } else {
-#pragma unroll
-            for (int r = 0; r < R; ++r) v[i][r] = *at(line, j + r * count);
-        }
+        return line < lines && j < pass.butterflies.size;
     }
-    if (!first && !last) __syncthreads();
-    const complex<T>* roots = global<complex<T>>(args.roots);
+    __device__ __forceinline__ complex<T>* at(uint32 line, uint32 k) const {
+        return shared + line * args.pitch + FFT_PADDED(k, sizeof(complex<T>));
+    }
+    template <int R> __device__ __forceinline__ void load(uint32 line, uint32 j,
+                                                          complex<T> (&v)[R]) const {
 #pragma unroll
-    for (int i = 0; i < BUTTERFLIES; ++i) {
-        uint32 line, j;
-        if (!place(i, line, j)) continue;
-        uint32 k = j - divide(j, pass.done) * done;
+        for (int r = 0; r < R; ++r) v[r] = *at(line, j + r * pass.butterflies.size);
+    }
+    // Points j + r * n / R become results: the first pass has no factors.
+    template <int R> __device__ __forceinline__ void compute(uint32 k, complex<T> (&v)[R]) const {
+        const complex<T>* roots = global<complex<T>>(args.roots) + k;
         if (!first) {
 #pragma unroll
-            for (int r = 1; r < R; ++r) v[i][r] = v[i][r] * roots[r * done + k - 1];
+            for (int r = 1; r < R; ++r) v[r] = v[r] * roots[r * pass.done.size - 1];
         }
-        butterfly(v[i]);
-        if (last) {
-            FftLine to = fft_line(args, begin + line);
+        butterfly(v);
+    }
+    template <int R> __device__ __forceinline__ void store(uint32 line, uint32 j, uint32 k,
+                                                           const complex<T> (&v)[R]) const {
 #pragma unroll
-            for (int r = 0; r < R; ++r) fft_store(args, to, j + r * done, v[i][r]);
+        for (int r = 0; r < R; ++r) *at(line, (j - k) * R + k + r * pass.done.size) = v[r];
+    }
+    __device__ __forceinline__ uint32 within(uint32 j) const {
+        return j - divide(j, pass.done) * pass.done.size;
+    }
+};
+
+// The first and the last pass: one of the two sides is global memory.
+template <int R, class T> __device__ __forceinline__ void fft_end(const FftBlock<T>& block) {
+    uint32 all = block.args.tile.size * block.pass.butterflies.size;
+#pragma unroll 1
+    for (uint32 t = threadIdx.x; t < all; t += blockDim.x) {
+        uint32 line, j;
+        if (!block.place(t, line, j)) continue;
+        uint32 k = block.within(j);
+        FftLine place = fft_line(block.args, block.begin + line);
+        complex<T> v[R];
+        if (block.first) {
+#pragma unroll
+            for (int r = 0; r < R; ++r)
+                v[r] = fft_load<T>(block.args, place, j + r * block.pass.butterflies.size);
         } else {
-            uint32 to = (j - k) * R + k;
+            block.load(line, j, v);
+        }
+        block.compute(k, v);
+        if (block.last) {
 #pragma unroll
-            for (int r = 0; r < R; ++r) *at(line, to + r * done) = v[i][r];
+            for (int r = 0; r < R; ++r)
+                fft_store(block.args, place, j + r * block.pass.done.size, v[r]);
+        } else {
+            block.store(line, j, k, v);
         }
     }
-    if (!last) __syncthreads();
+}
+
+// A pass between them. A thread holds its points in registers until all points of the block are read,
+// so that one buffer suffices.
+template <int R, class T> __device__ __forceinline__ void fft_middle(const FftBlock<T>& block) {
+    constexpr int BUTTERFLIES = FFT_ITEMS / R;
+    // Values that were not set would be kept in registers from one pass to the next.
+    complex<T> v[BUTTERFLIES][R] = {};
+    uint32 line, j;
+#pragma unroll
+    for (int i = 0; i < BUTTERFLIES; ++i) {
+        if (block.place(threadIdx.x + i * blockDim.x, line, j)) block.load(line, j, v[i]);
+    }
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < BUTTERFLIES; ++i) {
+        if (block.place(threadIdx.x + i * blockDim.x, line, j)) {
+            uint32 k = block.within(j);
+            block.compute(k, v[i]);
+            block.store(line, j, k, v[i]);
+        }
+    }
+}
+
+template <int R, class T> __device__ __forceinline__ void fft_pass(const FftBlock<T>& block) {
+    if (block.first || block.last) {
+        fft_end<R>(block);
+    } else {
+        fft_middle<R>(block);
+    }
+    if (!block.last) __syncthreads();
 }
 
 template <class T> __device__ inline void fft(const Fft& args) {
     extern __shared__ __align__(16) unsigned char fft_points[];
     wait_for_dependencies(args);
     launch_dependents();
-    complex<T>* shared = reinterpret_cast<complex<T>*>(fft_points);
 #pragma unroll 1
     for (uint32 number = 0; number < args.passes; ++number) {
-        switch (args.pass[number].radix) {
-        case 1: fft_pass<1>(args, number, shared); break;
-        case 2: fft_pass<2>(args, number, shared); break;
-        case 3: fft_pass<3>(args, number, shared); break;
-        case 4: fft_pass<4>(args, number, shared); break;
-        case 5: fft_pass<5>(args, number, shared); break;
-        case 7: fft_pass<7>(args, number, shared); break;
-        case 8: fft_pass<8>(args, number, shared); break;
+        FftBlock<T> block(args, number, reinterpret_cast<complex<T>*>(fft_points));
+        switch (block.pass.radix) {
+        case 1: fft_end<1>(block); break;  // a line of one point
+        case 2: fft_pass<2>(block); break;
+        case 3: fft_pass<3>(block); break;
+        case 4: fft_pass<4>(block); break;
+        case 5: fft_pass<5>(block); break;
+        case 7: fft_pass<7>(block); break;
+        case 8: fft_pass<8>(block); break;
         }
     }
 }

@@ -1,3 +1,5 @@
+from collections.abc import Sequence
+
 from cyrt.builtin.row import Row
 
-def param_bytes(row: Row) -> tuple[int, ...]: ...
+def param_bytes(row: Row) -> Sequence[int]: ...

@@ -58,7 +58,8 @@ def lines(n: int, longest: int) -> tuple[int, ...]:
     if n <= longest:
         return (n,)
     columns = [each for each in _divisors(n) if each <= min(longest, LONGEST_COLUMN)]
-    found = [(a, n // a) for a in columns if n // a <= longest] or [
+    found: list[tuple[int, ...]] = [(a, n // a) for a in columns if n // a <= longest]
+    found = found or [
         (a, b, n // (a * b))
         for a in columns
         for b in columns

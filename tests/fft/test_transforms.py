@@ -378,12 +378,12 @@ def test_in_a_batch():
 
 
 def test_memory_is_flat():
-    x = cyrt.asarray(numbers((4, 10007), "complex64"))
+    x = cyrt.asarray(numbers((4, 101), "complex64"))
     for _ in range(3):
         cyrt.fft.fft(x)
     cyrt.synchronize()
-    before = cyrt.memory_stats()
-    for _ in range(30):
+    before = cyrt.memory_stats()["in_use"]
+    for _ in range(300):
         cyrt.fft.fft(x)
     cyrt.synchronize()
-    assert cyrt.memory_stats() == before
+    assert cyrt.memory_stats()["in_use"] == before
