@@ -18,6 +18,7 @@ CASES = {
     "copies": ("0.125 MB to the host", "cyrt: in a row"),
     "decode": ("tiny, a token", "cyrt: bfloat16, 32 tokens before"),
     "elementwise": ("add", "float32, 1 MB moved"),
+    "fft": ("rfft2 32 × 32", "cyrt: complex64"),
     "fusion": ("heat by slices × 20", "cyrt, fused"),
     "indexing": ("take_along_axis, 256 rows of 1,024 float32", "cyrt: 4 MB moved"),
     "interop": ("kernel, cyrt's arrays", "inside batch()"),
