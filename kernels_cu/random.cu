@@ -101,6 +101,23 @@ template <class T, class Wide> struct Gumbel {
     }
 };
 
+// loc plus or minus an exponentially distributed number: the highest bit is the sign.
+template <class T, class Wide> struct Laplace {
+    using item = T;
+    static constexpr int values = BitsOf<Wide>::values;
+    Wide loc, scale;
+
+    __device__ Laplace(const Random& args) : loc(real_word(args, 0)), scale(real_word(args, 1)) {}
+    __device__ void draw(const Bits& bits, uint64, uint64, T* out) const {
+#pragma unroll
+        for (int i = 0; i < values; ++i) {
+            auto word = BitsOf<Wide>::get(bits, i);
+            Wide size = -::log(positive_fraction(decltype(word)(word << 1)));
+            out[i] = cast<T>(::fma(word >> (8 * sizeof(word) - 1) ? -size : size, scale, loc));
+        }
+    }
+};
+
 // True where 32 bits are below the threshold, of at most 2^32.
 struct Bernoulli {
     using item = boolean;

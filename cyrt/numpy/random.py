@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import index
 from typing import Any, SupportsIndex
 
@@ -32,6 +32,17 @@ from cyrt.random.distributions import (
 )
 from cyrt.random.keys import Calls, Key, keyed, next_key
 from cyrt.random.sampling import permutation
+from cyrt.random.variates import (
+    beta,
+    binomial,
+    chisquare,
+    dirichlet,
+    gamma,
+    gumbel,
+    laplace,
+    multivariate_normal,
+    poisson,
+)
 
 
 def rand(*shape: SupportsIndex) -> Array:
@@ -268,6 +279,47 @@ class Generator:
     def exponential(self, scale: Real = 1.0, size: Shape | None = None) -> Array:
         """See :func:`cyrt.random.exponential`."""
         return self._call(exponential, scale, size)
+
+    def gamma(self, shape: Real, scale: Real = 1.0, size: Shape | None = None) -> Array:
+        """See :func:`cyrt.random.gamma`."""
+        return self._call(gamma, shape, scale, size)
+
+    def chisquare(self, df: Real, size: Shape | None = None) -> Array:
+        """See :func:`cyrt.random.chisquare`."""
+        return self._call(chisquare, df, size)
+
+    def beta(self, a: Real, b: Real, size: Shape | None = None) -> Array:
+        """See :func:`cyrt.random.beta`."""
+        return self._call(beta, a, b, size)
+
+    def dirichlet(self, alpha: Array | Sequence[float], size: Shape | None = None) -> Array:
+        """See :func:`cyrt.random.dirichlet`."""
+        return self._call(dirichlet, alpha, size)
+
+    def poisson(self, lam: Real = 1.0, size: Shape | None = None) -> Array:
+        """See :func:`cyrt.random.poisson`."""
+        return self._call(poisson, lam, size)
+
+    def binomial(self, n: Real, p: Real, size: Shape | None = None) -> Array:
+        """See :func:`cyrt.random.binomial`."""
+        return self._call(binomial, n, p, size)
+
+    def laplace(self, loc: Real = 0.0, scale: Real = 1.0, size: Shape | None = None) -> Array:
+        """See :func:`cyrt.random.laplace`."""
+        return self._call(laplace, loc, scale, size)
+
+    def gumbel(self, loc: Real = 0.0, scale: Real = 1.0, size: Shape | None = None) -> Array:
+        """See :func:`cyrt.random.gumbel`."""
+        return self._call(gumbel, loc, scale, size)
+
+    def multivariate_normal(
+        self,
+        mean: Array | Sequence[float],
+        cov: Array | Sequence[Sequence[float]],
+        size: Shape | None = None,
+    ) -> Array:
+        """See :func:`cyrt.random.multivariate_normal`."""
+        return self._call(multivariate_normal, mean, cov, size)
 
     def integers(
         self,

@@ -22,18 +22,38 @@ from cyrt.numpy.random import (
 from cyrt.random.distributions import bernoulli, normal, randint, truncated_normal, uniform
 from cyrt.random.keys import Key, key, seed, split
 from cyrt.random.sampling import categorical, permutation
+from cyrt.random.variates import (
+    beta,
+    binomial,
+    chisquare,
+    dirichlet,
+    gamma,
+    gumbel,
+    laplace,
+    multivariate_normal,
+    poisson,
+)
 
 __all__ = [
     "Generator",
     "Key",
     "bernoulli",
+    "beta",
+    "binomial",
     "categorical",
+    "chisquare",
     "choice",
     "default_rng",
+    "dirichlet",
     "exponential",
+    "gamma",
+    "gumbel",
     "key",
+    "laplace",
+    "multivariate_normal",
     "normal",
     "permutation",
+    "poisson",
     "rand",
     "randint",
     "randn",

@@ -27,7 +27,7 @@ _Device = Device | SupportsIndex | str | None
 # -- arguments -------------------------------------------------------------------------------------
 
 
-def _real_type(dtype: Any, name: str) -> DType:
+def real_type(dtype: Any, name: str) -> DType:
     found = DEFAULTS["f"] if dtype is None else _dtype(dtype)
     if found.kind != "f":
         raise TypeError(f"{name}: dtype: expected a real floating type, got {found}")
@@ -55,7 +55,7 @@ def parameter(value: Any, name: str, what: str) -> Real:
     return value if isinstance(value, Array) else _number(value, name, what)
 
 
-def _common_shape(name: str, shape: Shape, *parameters: Any) -> tuple[int, ...]:
+def common_shape(name: str, shape: Shape, *parameters: Any) -> tuple[int, ...]:
     """Broadcast the caller's shape and the parameters that are arrays."""
     shapes = [
         tuple(shape) if isinstance(shape, Iterable) else (shape,),
@@ -82,7 +82,7 @@ def common_device(name: str, device: _Device, **parameters: Any) -> _Device:
     return device
 
 
-def _scale_and_shift(x: Array, loc: Real, scale: Real) -> Array:
+def scale_and_shift(x: Array, loc: Real, scale: Real) -> Array:
     """Compute loc + scale * x in place, in x's type."""
     for each in (loc, scale):
         if isinstance(each, Array) and each.dtype.kind == "c":
@@ -138,15 +138,15 @@ def uniform(
     >>> cyrt.random.uniform(-1, 1, 3, key=cyrt.random.key(7))
     Array([ 0.90919423,  0.50030434, -0.7716453 ], dtype=float32)
     """
-    name, each = "uniform", _real_type(dtype, "uniform")
+    name, each = "uniform", real_type(dtype, "uniform")
     shape = shape if size is None else size
     bits = bits_of(key, name)
     low, high = parameter(low, name, "low"), parameter(high, name, "high")
     if isinstance(low, Array) or isinstance(high, Array):
-        shape = _common_shape(name, shape, low, high)
+        shape = common_shape(name, shape, low, high)
         device = common_device(name, device, low=low, high=high)
         u = draw(name, bits, _range(0.0, 1.0, each.name), shape, each, device)
-        return _scale_and_shift(u, low, high - low)
+        return scale_and_shift(u, low, high - low)
     return draw(name, bits, _range(low, high, each.name), shape, each, device)
 
 
@@ -204,16 +204,16 @@ def normal(
     >>> cyrt.round(x, 2)
     Array([10.  ,  9.85, 10.89], dtype=float32)
     """
-    name, each = "normal", _real_type(dtype, "normal")
+    name, each = "normal", real_type(dtype, "normal")
     shape = shape if size is None else size
     bits = bits_of(key, name)
     loc, scale = parameter(loc, name, "loc"), parameter(scale, name, "scale")
     if not isinstance(scale, Array) and scale < 0:
         raise ValueError(f"normal: scale: expected 0 or more, got {scale}")
     if isinstance(loc, Array) or isinstance(scale, Array):
-        shape = _common_shape(name, shape, loc, scale)
+        shape = common_shape(name, shape, loc, scale)
         device = common_device(name, device, loc=loc, scale=scale)
-        return _scale_and_shift(draw(name, bits, (0.0, 1.0), shape, each, device), loc, scale)
+        return scale_and_shift(draw(name, bits, (0.0, 1.0), shape, each, device), loc, scale)
     return draw(name, bits, (loc, scale), shape, each, device)
 
 
@@ -254,7 +254,7 @@ def truncated_normal(
     >>> cyrt.round(x, 2)
     Array([0.32, 1.72, 0.26], dtype=float32)
     """
-    name, each = "truncated_normal", _real_type(dtype, "truncated_normal")
+    name, each = "truncated_normal", real_type(dtype, "truncated_normal")
     bits = bits_of(key, name)
     low = _number(lower, name, "lower", finite=False)
     high = _number(upper, name, "upper", finite=False)
@@ -307,7 +307,7 @@ def bernoulli(
             "uniform",
             bits,
             _range(0.0, 1.0, each.name),
-            _common_shape(name, shape, p),
+            common_shape(name, shape, p),
             each,
             common_device(name, device, p=p),
         )

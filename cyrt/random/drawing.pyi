@@ -16,3 +16,11 @@ def draw(
     kernel: str | None = None,
     variant: int = 0,
 ) -> Array: ...
+def draw_with(
+    op: str,
+    key: int,
+    parameters: Sequence[float | Array],
+    shape: SupportsIndex | Sequence[SupportsIndex],
+    dtype: DType,
+    device: Device | SupportsIndex | str | None,
+) -> Array: ...

@@ -4,6 +4,7 @@ from libc.string cimport memcpy, memset
 
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.builtin.random cimport RANDOM_WORDS, record_random
+from cyrt.builtin.variates cimport VARIATES_PARAMETERS, record_variates
 from cyrt.builtin.space cimport MAX_NDIM
 from cyrt.builtin.entry cimport dtype_code, op_code
 from cyrt.builtin.operand cimport Operand
@@ -58,4 +59,45 @@ def draw(str op, unsigned long long key, words, shape, dtype, device, *, str ker
     set_operand(&operand, out)
     record_random(encoder_of(current_state(ordinal)), op_code(op),
                   dtype_code(kernel or dtype.name), variant, key, bits, &operand, out.count)
+    return out
+
+
+def draw_with(str op, unsigned long long key, parameters, shape, dtype, device):
+    """Record an operation of the variates family into a new array.
+
+    Parameters
+    ----------
+    op : str
+        The operation's name in the catalogue.
+    key : int
+        64 bits.
+    parameters : sequence of float or Array
+        The distribution's parameters. Arrays are contiguous, of float64, the shape and the device.
+    shape : int or sequence of int
+    dtype : DType
+        The array's element type.
+    device : Device or int, optional
+        By default the current one.
+
+    Returns
+    -------
+    Array
+    """
+    cdef Operand[1 + VARIATES_PARAMETERS] operands
+    cdef long long[MAX_NDIM] dims
+    cdef double number
+    cdef Array out
+    cdef int ordinal = ordinal_of(device), ndim = dims_of(shape, dims), i = 0
+    memset(operands, 0, sizeof(operands))
+    for each in parameters:
+        i += 1
+        if isinstance(each, Array):
+            set_operand(&operands[i], <Array>each)
+        else:
+            number = each
+            memcpy(operands[i].value, &number, sizeof(number))
+    out = new_array(ordinal, dtype.code, ndim, dims)
+    set_operand(&operands[0], out)
+    record_variates(encoder_of(current_state(ordinal)), op_code(op), dtype.code, key, operands,
+                    out.count)
     return out

@@ -14,6 +14,7 @@ REAL = {
     "normal": ("Normal<{type}, {wide}>", "loc + scale * normal"),
     "truncated_normal": ("TruncatedNormal<{type}>", "normal between bounds"),
     "gumbel": ("Gumbel<{type}, {wide}>", "-log(-log(u))"),
+    "laplace": ("Laplace<{type}, {wide}>", "loc +- scale * log(u)"),
 }
 # The other rows are compiled at first use.
 PREBUILT = frozenset(

@@ -1,0 +1,572 @@
+"""Random numbers of further distributions, by NumPy's names and with its parameters.
+
+Parameters are numbers or arrays, which are broadcast with each other and with the size. Numbers are
+checked. Elements of arrays are not, since that would wait for the device: invalid ones give NaN, or
+-1 where the results are integers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from cyrt.dtypes import DEFAULTS, DType
+from cyrt.dtypes import dtype as _dtype
+from cyrt.ndarray import Array
+from cyrt.ops.arguments import check_array, check_real
+from cyrt.ops.broadcasting import broadcast_to
+from cyrt.ops.copy import astype
+from cyrt.ops.creation import asarray
+from cyrt.ops.functions import exp, sigmoid
+from cyrt.ops.matmul import matmul
+from cyrt.ops.reduce import logsumexp
+from cyrt.ops.shapes import permute_dims
+from cyrt.random.distributions import (
+    Real,
+    Shape,
+    common_device,
+    common_shape,
+    normal,
+    parameter,
+    real_type,
+    scale_and_shift,
+)
+from cyrt.random.drawing import draw, draw_with
+from cyrt.random.keys import Key, bits_of, keyed, split
+from cyrt.runtime.device import Device
+
+_FLOAT64 = _dtype("float64")
+_Device = Device | int | str | None
+# The largest mean of counts, which are int64.
+_MOST = 2.0**62
+
+
+def _check(name: str, what: str, value: Any, least: float, *, open_end: bool = False) -> Real:
+    """Check a parameter: an Array of a real type, or a finite number that is not below `least`, nor
+    equal to it with `open_end`."""
+    found = parameter(value, name, what)
+    if isinstance(found, Array):
+        check_real(found, f"{name}: {what}")
+    elif found < least or (open_end and found == least):
+        expected = f"more than {least:g}" if open_end else f"{least:g} or more"
+        raise ValueError(f"{name}: {what}: expected {expected}, got {found}")
+    return found
+
+
+def _drawn(
+    op: str,
+    bits: int,
+    name: str,
+    parameters: dict[str, Real],
+    size: Shape | None,
+    dtype: DType,
+    device: _Device,
+) -> Array:
+    """Draw numbers whose parameters are arrays or numbers."""
+    shape = common_shape(name, () if size is None else size, *parameters.values())
+    device = common_device(name, device, **parameters)
+    values = [
+        broadcast_to(astype(each, _FLOAT64), shape).copy() if isinstance(each, Array) else each
+        for each in parameters.values()
+    ]
+    return draw_with(op, bits, values, shape, dtype, device)
+
+
+@keyed
+def gamma(
+    shape: Real,
+    scale: Real = 1.0,
+    size: Shape | None = None,
+    *,
+    dtype: Any = None,
+    device: _Device = None,
+    key: Key | None = None,
+) -> Array:
+    """Random numbers of the gamma distribution.
+
+    Parameters
+    ----------
+    shape, scale : float or Array
+        The distribution's parameters: the shape is more than 0, and the scale 0 or more. The mean
+        is their product.
+    size : int or tuple of int, optional
+        The result's shape, with which arrays are broadcast; by default theirs.
+    dtype : DType, optional
+        A real floating-point type, by default float32.
+    device : Device, optional
+        Default: the device of a parameter that is an array, otherwise the current device.
+    key : Key, optional
+        The numbers depend only on it. Default: the process's next key.
+
+    Returns
+    -------
+    Array
+        An array of numbers of 0 or more; NaN where an array's shape is not more than 0.
+
+    Raises
+    ------
+    TypeError
+        A parameter is not real.
+    ValueError
+        A number is out of its range, or the shapes do not broadcast.
+
+    Notes
+    -----
+    The method is that of Marsaglia and Tsang, "A simple method for generating gamma variables",
+    ACM TOMS 26 (2000).
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x = cyrt.random.gamma(2.0, 3.0, 10_000, key=cyrt.random.key(7))
+    >>> 5.8 < cyrt.mean(x).item() < 6.2
+    True
+    """
+    name, each = "gamma", real_type(dtype, "gamma")
+    bits = bits_of(key, name)
+    shape = _check(name, "shape", shape, 0, open_end=True)
+    scale = _check(name, "scale", scale, 0)
+    parameters = {"shape": shape, "scale": scale}
+    size = common_shape(name, () if size is None else size, shape, scale)
+    device = common_device(name, device, **parameters)
+    logs = _drawn("log_gamma", bits, name, {"shape": shape}, size, each, device)
+    return scale_and_shift(exp(logs, out=logs), 0.0, scale)
+
+
+@keyed
+def chisquare(
+    df: Real,
+    size: Shape | None = None,
+    *,
+    dtype: Any = None,
+    device: _Device = None,
+    key: Key | None = None,
+) -> Array:
+    """Random numbers of the chi-square distribution.
+
+    Parameters
+    ----------
+    df : float or Array
+        The degrees of freedom, more than 0.
+    size, dtype, device, key
+        See :func:`gamma`.
+
+    Returns
+    -------
+    Array
+        An array of numbers of 0 or more; NaN where an element of `df` is not more than 0.
+
+    Raises
+    ------
+    TypeError
+        `df` is not real.
+    ValueError
+        A number is not more than 0, or the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x = cyrt.random.chisquare(4, 10_000, key=cyrt.random.key(7))
+    >>> 3.8 < cyrt.mean(x).item() < 4.2
+    True
+    """
+    found = _check("chisquare", "df", df, 0, open_end=True)
+    return gamma(found * 0.5, 2.0, size, dtype=dtype, device=device, key=key)
+
+
+@keyed
+def beta(
+    a: Real,
+    b: Real,
+    size: Shape | None = None,
+    *,
+    dtype: Any = None,
+    device: _Device = None,
+    key: Key | None = None,
+) -> Array:
+    """Random numbers of the beta distribution.
+
+    Parameters
+    ----------
+    a, b : float or Array
+        The distribution's parameters, more than 0. The mean is ``a / (a + b)``.
+    size, dtype, device, key
+        See :func:`gamma`.
+
+    Returns
+    -------
+    Array
+        An array of numbers from 0 to 1; NaN where an element of a parameter is not more than 0.
+
+    Raises
+    ------
+    TypeError
+        A parameter is not real.
+    ValueError
+        A number is not more than 0, or the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x = cyrt.random.beta(1, 3, 10_000, key=cyrt.random.key(7))
+    >>> 0.24 < cyrt.mean(x).item() < 0.26
+    True
+    """
+    name, each = "beta", real_type(dtype, "beta")
+    bits_of(key, name)
+    a = _check(name, "a", a, 0, open_end=True)
+    b = _check(name, "b", b, 0, open_end=True)
+    size = common_shape(name, () if size is None else size, a, b)
+    device = common_device(name, device, a=a, b=b)
+    first, second = split(key)  # type: ignore[arg-type]  # `keyed` gives one
+    difference = _drawn("log_gamma", first.bits, name, {"a": a}, size, each, device)
+    difference -= _drawn("log_gamma", second.bits, name, {"b": b}, size, each, device)
+    return sigmoid(difference)
+
+
+@keyed
+def dirichlet(
+    alpha: Array | Sequence[float],
+    size: Shape | None = None,
+    *,
+    dtype: Any = None,
+    device: _Device = None,
+    key: Key | None = None,
+) -> Array:
+    """Random vectors of the Dirichlet distribution.
+
+    Parameters
+    ----------
+    alpha : Array or sequence of float
+        Shape (..., k): the parameters, more than 0.
+    size : int or tuple of int, optional
+        The number of vectors: the result's shape without the last axis, with which alpha's is
+        broadcast; by default alpha's.
+    dtype, device, key
+        See :func:`gamma`.
+
+    Returns
+    -------
+    Array
+        Shape (*size, k): numbers from 0 to 1, whose sum along the last axis is 1.
+
+    Raises
+    ------
+    TypeError
+        The parameters are not real.
+    ValueError
+        alpha has no dimension or no elements along its last one; a number of a sequence is not more
+        than 0; or the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x = cyrt.random.dirichlet([1.0, 2.0, 5.0], 4, key=cyrt.random.key(7))
+    >>> x.shape, bool(cyrt.allclose(cyrt.sum(x, axis=-1), 1))
+    ((4, 3), True)
+    """
+    name, each = "dirichlet", real_type(dtype, "dirichlet")
+    bits = bits_of(key, name)
+    if isinstance(alpha, (list, tuple)):
+        for number in alpha:
+            if not isinstance(number, (list, tuple)):
+                _check(name, "alpha", number, 0, open_end=True)
+        alpha = asarray(alpha, dtype=_FLOAT64, device=device)
+    array = check_real(alpha, f"{name}: alpha")
+    if array.ndim == 0 or array.shape[-1] == 0:
+        raise ValueError(f"{name}: alpha: expected shape (..., k), k > 0, got {array.shape}")
+    outer = common_shape(name, () if size is None else size, array[..., 0])
+    shape = (*outer, array.shape[-1])
+    logs = _drawn("log_gamma", bits, name, {"alpha": array}, shape, each, device)
+    logs -= logsumexp(logs, axis=-1, keepdims=True)
+    return exp(logs, out=logs)
+
+
+@keyed
+def poisson(
+    lam: Real = 1.0,
+    size: Shape | None = None,
+    *,
+    dtype: Any = None,
+    device: _Device = None,
+    key: Key | None = None,
+) -> Array:
+    """Random counts of the Poisson distribution.
+
+    Parameters
+    ----------
+    lam : float or Array
+        The mean, from 0 to 2**62.
+    size, device, key
+        See :func:`gamma`.
+    dtype : DType, optional
+        An integer type, by default int64. The counts are cast to it.
+
+    Returns
+    -------
+    Array
+        An array of integers; -1 where an element of `lam` is negative or NaN.
+
+    Raises
+    ------
+    TypeError
+        `lam` is not real, or the type is no integer type.
+    ValueError
+        A number is out of its range, or the shapes do not broadcast.
+
+    Notes
+    -----
+    The method for means of 10 and more is that of Hörmann, "The transformed rejection method for
+    generating Poisson random variables", Insurance: Mathematics and Economics 12 (1993).
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x = cyrt.random.poisson(4.0, 10_000, key=cyrt.random.key(7))
+    >>> 3.9 < cyrt.mean(x).item() < 4.1
+    True
+    """
+    name, each = "poisson", _integer_type(dtype, "poisson")
+    bits = bits_of(key, name)
+    lam = _check(name, "lam", lam, 0)
+    if not isinstance(lam, Array) and lam > _MOST:
+        raise ValueError(f"{name}: lam: expected 2**62 or less, got {lam}")
+    found = _drawn("poisson", bits, name, {"lam": lam}, size, DEFAULTS["i"], device)
+    return astype(found, each, copy=False)
+
+
+@keyed
+def binomial(
+    n: Real,
+    p: Real,
+    size: Shape | None = None,
+    *,
+    dtype: Any = None,
+    device: _Device = None,
+    key: Key | None = None,
+) -> Array:
+    """Random numbers of successes in trials: the binomial distribution.
+
+    Parameters
+    ----------
+    n : int or Array
+        The number of trials, 0 or more, below 2**53.
+    p : float or Array
+        The probability of a success.
+    size, device, key
+        See :func:`gamma`.
+    dtype : DType, optional
+        An integer type, by default int64. The counts are cast to it.
+
+    Returns
+    -------
+    Array
+        An array of integers from 0 to n; -1 where an element of a parameter is out of its range.
+
+    Raises
+    ------
+    TypeError
+        A parameter is not real, or the type is no integer type.
+    ValueError
+        A number is out of its range, or the shapes do not broadcast.
+
+    Notes
+    -----
+    The method for means of 10 and more is that of Hörmann, "The generation of binomial random
+    variates", Journal of Statistical Computation and Simulation 46 (1993).
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x = cyrt.random.binomial(20, 0.3, 10_000, key=cyrt.random.key(7))
+    >>> 5.9 < cyrt.mean(x).item() < 6.1
+    True
+    """
+    name, each = "binomial", _integer_type(dtype, "binomial")
+    bits = bits_of(key, name)
+    n, p = _check(name, "n", n, 0), _check(name, "p", p, 0)
+    if not isinstance(n, Array) and (n >= 2**53 or n != math.floor(n)):
+        raise ValueError(f"{name}: n: expected an integer below 2**53, got {n}")
+    if not isinstance(p, Array) and p > 1:
+        raise ValueError(f"{name}: p: expected a probability from 0 to 1, got {p}")
+    found = _drawn("binomial", bits, name, {"n": n, "p": p}, size, DEFAULTS["i"], device)
+    return astype(found, each, copy=False)
+
+
+def _integer_type(dtype: Any, name: str) -> DType:
+    found = DEFAULTS["i"] if dtype is None else _dtype(dtype)
+    if found.kind not in "iu":
+        raise TypeError(f"{name}: dtype: expected an integer type, got {found}")
+    return found
+
+
+def _placed(
+    name: str,
+    words: tuple[float, float],
+    loc: Real,
+    scale: Real,
+    size: Shape | None,
+    dtype: Any,
+    device: _Device,
+    bits: int,
+) -> Array:
+    """Draw numbers of a distribution with a location and a scale; `words` are the kernel's."""
+    loc, scale = _check(name, "loc", loc, -math.inf), _check(name, "scale", scale, 0)
+    shape = common_shape(name, () if size is None else size, loc, scale)
+    device = common_device(name, device, loc=loc, scale=scale)
+    return scale_and_shift(
+        draw(name, bits, words, shape, real_type(dtype, name), device), loc, scale
+    )
+
+
+@keyed
+def laplace(
+    loc: Real = 0.0,
+    scale: Real = 1.0,
+    size: Shape | None = None,
+    *,
+    dtype: Any = None,
+    device: _Device = None,
+    key: Key | None = None,
+) -> Array:
+    """Random numbers of the Laplace distribution, the double exponential one.
+
+    Parameters
+    ----------
+    loc, scale : float or Array
+        The mean, and the mean distance from it.
+    size, dtype, device, key
+        See :func:`gamma`.
+
+    Raises
+    ------
+    TypeError
+        A parameter is not real.
+    ValueError
+        The scale is negative, or the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x = cyrt.random.laplace(3.0, 2.0, 10_000, key=cyrt.random.key(7))
+    >>> 2.9 < cyrt.median(x).item() < 3.1
+    True
+    """
+    bits = bits_of(key, "laplace")
+    return _placed("laplace", (0.0, 1.0), loc, scale, size, dtype, device, bits)
+
+
+@keyed
+def gumbel(
+    loc: Real = 0.0,
+    scale: Real = 1.0,
+    size: Shape | None = None,
+    *,
+    dtype: Any = None,
+    device: _Device = None,
+    key: Key | None = None,
+) -> Array:
+    """Random numbers of the Gumbel distribution, that of the largest of many.
+
+    Parameters
+    ----------
+    loc, scale : float or Array
+        The mode, and the scale.
+    size, dtype, device, key
+        See :func:`gamma`.
+
+    Raises
+    ------
+    TypeError
+        A parameter is not real.
+    ValueError
+        The scale is negative, or the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x = cyrt.random.gumbel(size=10_000, key=cyrt.random.key(7))
+    >>> 0.55 < cyrt.mean(x).item() < 0.61
+    True
+    """
+    bits = bits_of(key, "gumbel")
+    return _placed("gumbel", (0.0, 1.0), loc, scale, size, dtype, device, bits)
+
+
+@keyed
+def multivariate_normal(
+    mean: Array | Sequence[float],
+    cov: Array | Sequence[Sequence[float]],
+    size: Shape | None = None,
+    *,
+    dtype: Any = None,
+    device: _Device = None,
+    key: Key | None = None,
+) -> Array:
+    """Random vectors of a multivariate normal distribution.
+
+    Parameters
+    ----------
+    mean : Array or sequence of float
+        Shape (k,).
+    cov : Array or sequence
+        Shape (k, k): the covariance matrix, symmetric and positive semidefinite. It is factored on
+        the host; if it is an Array, that waits for the device.
+    size : int or tuple of int, optional
+        The number of vectors; by default one.
+    dtype, device, key
+        See :func:`gamma`.
+
+    Returns
+    -------
+    Array
+        Shape (*size, k).
+
+    Raises
+    ------
+    ValueError
+        The shapes do not fit, or the matrix is not finite, symmetric and positive semidefinite.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> mean, cov = [0.0, 5.0], [[1.0, 0.5], [0.5, 2.0]]
+    >>> x = cyrt.random.multivariate_normal(mean, cov, 1000, key=cyrt.random.key(7))
+    >>> x.shape
+    (1000, 2)
+    """
+    name, each = "multivariate_normal", real_type(dtype, "multivariate_normal")
+    bits_of(key, name)
+    device = common_device(name, device, mean=mean, cov=cov)
+    matrix = np.asarray(cov.numpy() if isinstance(cov, Array) else cov, np.float64)
+    center = mean if isinstance(mean, Array) else asarray(mean, dtype=each, device=device)
+    k = check_array(center, f"{name}: mean").shape[-1] if center.ndim else 0
+    if center.ndim != 1 or matrix.shape != (k, k):
+        raise ValueError(
+            f"{name}: expected mean of shape (k,) and cov of shape (k, k), got {center.shape} and "
+            f"{matrix.shape}"
+        )
+    factor = asarray(_factor(name, matrix), dtype=each, device=device)
+    outer = common_shape(name, () if size is None else size)
+    z = normal(shape=(*outer, k), dtype=each, device=device, key=key)
+    return scale_and_shift(matmul(z, permute_dims(factor, (1, 0))), center, 1.0)
+
+
+def _factor(name: str, matrix: np.ndarray) -> np.ndarray:
+    """Return f such that ``f @ f.T`` is a covariance matrix."""
+    size = np.abs(matrix).max(initial=0)
+    if not np.isfinite(size):
+        raise ValueError(f"{name}: cov: expected finite numbers")
+    if np.abs(matrix - matrix.T).max(initial=0) > 1e-6 * size:
+        raise ValueError(f"{name}: cov: expected a symmetric matrix")
+    values, vectors = np.linalg.eigh(matrix)
+    if values.min(initial=0) < -1e-6 * size:
+        raise ValueError(
+            f"{name}: cov: expected a positive semidefinite matrix, its least eigenvalue is "
+            f"{values.min():g}"
+        )
+    factor: np.ndarray = vectors * np.sqrt(np.maximum(values, 0))
+    return factor

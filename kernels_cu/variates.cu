@@ -1,0 +1,175 @@
+// Random numbers of distributions whose parameters may differ from element to element: each is a
+// function of the key, its index and its parameters. Most are found by rejection, so that the numbers
+// of random bits differ.
+//
+// A distribution is a struct with `item`, the type in memory, and `draw(source, a, b)`, where a and b
+// are its parameters. Invalid parameters give NaN, or -1 if the item is an integer.
+// CYRT_VARIATES(name, distribution) makes its kernel.
+#pragma once
+
+#include "box_muller.cuh"
+#include "dependency.cuh"
+#include "memory.cuh"
+#include "philox.cuh"
+#include "params/variates.h"
+
+namespace cyrt {
+
+// The random bits of an element.
+struct BitSource {
+    uint64 index, key;
+    uint32 count;
+
+    __device__ Bits next() { return philox(index, count++, DRAW, key); }
+};
+
+// The logarithm of a number of the gamma distribution with the shape a (Marsaglia and Tsang, "A
+// simple method for generating gamma variables", 2000). Of a small shape the number itself would be 0
+// too often.
+template <class T, class Wide> struct LogGamma {
+    using item = T;
+
+    __device__ static void split(Bits bits, float (&normal)[2], float& u) {
+        box_muller(bits.word[0], bits.word[1], normal);
+        u = positive_fraction(bits.word[2]);
+    }
+    __device__ static void split(Bits bits, double (&normal)[2], double& u, Bits more) {
+        box_muller(bits.pair(0), bits.pair(1), normal);
+        u = positive_fraction(more.pair(0));
+    }
+    __device__ static void next(BitSource& source, Wide (&normal)[2], Wide& u) {
+        if constexpr (sizeof(Wide) == 4) {
+            split(source.next(), normal, u);
+        } else {
+            Bits bits = source.next();
+            split(bits, normal, u, source.next());
+        }
+    }
+    __device__ static T draw(BitSource& source, double shape, double) {
+        if (!(shape > 0) || isinf(shape)) return cast<T>(not_a_number<Wide>());
+        Wide normal[2], u, raised = 0;
+        if (shape < 1) {  // a number of the shape + 1, times the power 1 / shape of a uniform one
+            next(source, normal, u);
+            raised = log(u) / Wide(shape);
+            shape += 1;
+        }
+        Wide d = Wide(shape) - Wide(1.0 / 3), c = Wide(1) / sqrt(9 * d);
+        for (;;) {
+            next(source, normal, u);
+            Wide x = normal[0], root = fma(c, x, Wide(1));
+            if (root <= 0) continue;
+            Wide v = root * root * root, log_v = 3 * log(root);
+            if (log(u) < x * x / 2 + d * (1 - v + log_v)) return cast<T>(log(d) + log_v + raised);
+        }
+    }
+};
+
+// Two uniform numbers: in [-1/2, 1/2), and in (0, 1].
+__device__ inline void two_uniform(BitSource& source, double& u, double& v) {
+    Bits bits = source.next();
+    u = UNIT<double> * units(bits.pair(0)) - 0.5;
+    v = positive_fraction(bits.pair(1));
+}
+
+// Both distributions of counts are inverted by a search from 0 on if their mean is below this.
+constexpr double SEARCHED = 10;
+
+// The Poisson distribution (Hormann, "The transformed rejection method for generating Poisson random
+// variables", 1993).
+struct Poisson {
+    using item = int64;
+
+    __device__ static int64 draw(BitSource& source, double mean, double) {
+        double u, v;
+        if (!(mean >= 0) || isinf(mean)) return -1;
+        if (mean < SEARCHED) {
+            two_uniform(source, u, v);
+            double chance = ::exp(-mean);
+            int64 k = 0;
+            while (v > chance && chance > 0) {
+                v -= chance;
+                chance *= mean / ++k;
+            }
+            return k;
+        }
+        double b = 0.931 + 2.53 * ::sqrt(mean), a = -0.059 + 0.02483 * b;
+        double inverse_alpha = 1.1239 + 1.1328 / (b - 3.4), accepted = 0.9277 - 3.6224 / (b - 2);
+        double log_mean = ::log(mean);
+        for (;;) {
+            two_uniform(source, u, v);
+            double distance = 0.5 - ::fabs(u);
+            double k = ::floor((2 * a / distance + b) * u + mean + 0.43);
+            if (distance >= 0.07 && v <= accepted) return int64(k);
+            if (!(k >= 0) || (distance < 0.013 && v > distance)) continue;
+            if (::log(v * inverse_alpha / (a / (distance * distance) + b)) <=
+                k * log_mean - mean - ::lgamma(k + 1)) {
+                return int64(k);
+            }
+        }
+    }
+};
+
+// The binomial distribution (Hormann, "The generation of binomial random variates", 1993).
+struct Binomial {
+    using item = int64;
+
+    __device__ static int64 draw(BitSource& source, double n, double p) {
+        if (!(n >= 0 && p >= 0 && p <= 1) || isinf(n)) return -1;
+        bool rare = p <= 0.5;
+        double k = successes(source, n, rare ? p : 1 - p);
+        return int64(rare ? k : n - k);
+    }
+
+    // p is at most 1/2.
+    __device__ static double successes(BitSource& source, double n, double p) {
+        double u, v, odds = p / (1 - p);
+        if (n * p < SEARCHED) {
+            two_uniform(source, u, v);
+            double chance = ::exp(n * ::log1p(-p)), k = 0;
+            while (v > chance && k < n) {
+                v -= chance;
+                chance *= odds * (n - k) / (k + 1);
+                ++k;
+            }
+            return k;
+        }
+        double deviation = ::sqrt(n * p * (1 - p));
+        double b = 1.15 + 2.53 * deviation, a = -0.0873 + 0.0248 * b + 0.01 * p;
+        double alpha = (2.83 + 5.1 / b) * deviation, accepted = 0.92 - 4.2 / b;
+        double log_odds = ::log(odds), mode = ::floor((n + 1) * p);
+        double at_mode = ::lgamma(mode + 1) + ::lgamma(n - mode + 1);
+        for (;;) {
+            two_uniform(source, u, v);
+            double distance = 0.5 - ::fabs(u);
+            double k = ::floor((2 * a / distance + b) * u + n * p + 0.5);
+            if (!(k >= 0 && k <= n)) continue;
+            if (distance >= 0.07 && v <= accepted) return k;
+            if (::log(v * alpha / (a / (distance * distance) + b)) <=
+                at_mode - ::lgamma(k + 1) - ::lgamma(n - k + 1) + (k - mode) * log_odds) {
+                return k;
+            }
+        }
+    }
+};
+
+template <class Distribution> __device__ inline void variates(const Variates& args) {
+    using T = typename Distribution::item;
+    wait_for_dependencies(args);
+    launch_dependents();
+    int64 i = int64(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (i >= args.n) return;
+    BitSource source{uint64(i), args.key, 0};
+    double parameter[VARIATES_PARAMETERS];
+#pragma unroll
+    for (int k = 0; k < VARIATES_PARAMETERS; ++k) {
+        parameter[k] = args.array[k] ? global<double>(args.array[k])[i] : args.number[k];
+    }
+    global<T>(args.out)[i] = Distribution::draw(source, parameter[0], parameter[1]);
+}
+
+}  // namespace cyrt
+
+#define CYRT_VARIATES(NAME, ...)                                                   \
+    extern "C" __global__ void NAME(const __grid_constant__ cyrt::Variates args) { \
+        cyrt::variates<__VA_ARGS__>(args);                                         \
+    }

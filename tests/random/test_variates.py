@@ -1,0 +1,237 @@
+"""Distributions with parameters: goodness of fit to SciPy's distribution functions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import cyrt
+from cyrt import random
+
+N = 20_000
+# One key in 10,000 gives a lower probability although its numbers are right.
+LEAST = 1e-4
+
+
+def host(x):
+    return x.numpy().astype(np.float64)
+
+
+def fits(sample, distribution):
+    assert stats.kstest(host(sample).ravel(), distribution.cdf).pvalue > LEAST
+
+
+def fits_counts(sample, distribution):
+    """Pearson's test over cells of an expected number of 20 and more."""
+    counts = sample.numpy().ravel()
+    edges = np.unique(distribution.ppf(np.linspace(0, 1, 60)[1:-1]))
+    chances = np.diff(np.concatenate([[0], distribution.cdf(edges), [1]]))
+    found = np.bincount(np.searchsorted(edges, counts), minlength=len(chances))
+    wanted = chances * counts.size
+    keep = wanted >= 20
+    assert found[~keep].sum() <= 5 * max(1, wanted[~keep].sum()) + 20
+    found, wanted = found[keep], wanted[keep]
+    assert stats.chisquare(found, wanted * found.sum() / wanted.sum()).pvalue > LEAST
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [0.1, 0.7, 1.0, 2.5, 40.0, 1e4])
+def test_gamma(shape, dtype):
+    x = random.gamma(shape, 2.0, N, dtype=dtype, key=random.key(3))
+    assert x.dtype == dtype
+    fits(x, stats.gamma(shape, scale=2))
+
+
+def test_gamma_of_a_small_shape_does_not_vanish():
+    x = host(random.gamma(0.02, size=N, dtype="float64", key=random.key(1)))
+    assert (x > 0).mean() > 0.99
+    assert stats.kstest(x, stats.gamma(0.02).cdf).pvalue > LEAST
+
+
+def test_16_bit_gamma():
+    for dtype in ("float16", "bfloat16"):
+        x = random.gamma(3.0, size=N, dtype=dtype, key=random.key(1))
+        assert x.dtype == dtype
+        assert abs(host(x).mean() - 3) < 0.05
+
+
+def test_chisquare_beta_laplace_gumbel():
+    key = random.key(5)
+    fits(random.chisquare(3, N, key=key), stats.chi2(3))
+    fits(random.beta(0.3, 0.6, N, key=key), stats.beta(0.3, 0.6))
+    fits(random.beta(20, 3, N, key=key), stats.beta(20, 3))
+    fits(random.laplace(1, 3, N, key=key), stats.laplace(1, 3))
+    fits(random.laplace(size=N, dtype="float64", key=key), stats.laplace())
+    fits(random.gumbel(-1, 2, N, key=key), stats.gumbel_r(-1, 2))
+
+
+@pytest.mark.parametrize("mean", [0.0, 0.3, 4.0, 9.99, 10.0, 37.5, 1e4, 1e9])
+def test_poisson(mean):
+    x = random.poisson(mean, N, key=random.key(2))
+    assert x.dtype == "int64"
+    if mean == 0:
+        assert not cyrt.any(x)
+    else:
+        fits_counts(x, stats.poisson(mean))
+
+
+@pytest.mark.parametrize(
+    ("n", "p"),
+    [
+        (1, 0.3),
+        (20, 0.5),
+        (20, 0.9),
+        (100, 0.02),
+        (100, 0.4),
+        (1000, 0.7),
+        (10**6, 0.3),
+        (40, 0.25),
+    ],
+)
+def test_binomial(n, p):
+    x = random.binomial(n, p, N, key=random.key(4))
+    assert x.numpy().min() >= 0
+    assert x.numpy().max() <= n
+    fits_counts(x, stats.binom(n, p))
+
+
+def test_binomial_at_its_ends():
+    assert not cyrt.any(random.binomial(7, 0.0, 100))
+    assert cyrt.all(random.binomial(7, 1.0, 100) == 7)
+    assert not cyrt.any(random.binomial(0, 0.5, 100))
+
+
+def test_dirichlet():
+    alpha = [0.2, 1.0, 3.0]
+    x = random.dirichlet(alpha, N, key=random.key(6))
+    assert x.shape == (N, 3)
+    assert np.allclose(host(x).sum(-1), 1, atol=1e-5)
+    for i, each in enumerate(alpha):
+        fits(x[:, i], stats.beta(each, sum(alpha) - each))
+    several = cyrt.asarray([[1.0, 1.0], [30.0, 10.0]])
+    x = host(random.dirichlet(several, (4000, 2), key=random.key(6)))
+    assert x.shape == (4000, 2, 2)
+    assert np.allclose(x.mean(0), [[0.5, 0.5], [0.75, 0.25]], atol=0.02)
+
+
+def test_multivariate_normal():
+    mean, cov = np.array([1.0, -2.0, 0.0]), np.array([[2, 1, 0], [1, 3, -1], [0, -1, 1.0]])
+    for given in (lambda each: each.tolist(), cyrt.asarray):
+        x = host(random.multivariate_normal(given(mean), given(cov), N, key=random.key(8)))
+        assert x.shape == (N, 3)
+        assert np.allclose(x.mean(0), mean, atol=0.05)
+        assert np.allclose(np.cov(x.T), cov, atol=0.12)
+        whitened = np.linalg.solve(np.linalg.cholesky(cov), (x - mean).T)
+        assert stats.kstest((whitened**2).sum(0), stats.chi2(3).cdf).pvalue > LEAST
+    # A semidefinite matrix: the two numbers are equal.
+    x = host(random.multivariate_normal([0.0, 0.0], [[1.0, 1.0], [1.0, 1.0]], 50))
+    assert np.allclose(x[:, 0], x[:, 1], atol=1e-5)
+    assert random.multivariate_normal([0.0], [[1.0]]).shape == (1,)
+
+
+def test_parameters_that_are_arrays():
+    means = cyrt.asarray([0.5, 8.0, 300.0])
+    x = random.poisson(means, (N, 3), key=random.key(9))
+    for i, each in enumerate((0.5, 8.0, 300.0)):
+        fits_counts(x[:, i], stats.poisson(each))
+    shapes = cyrt.asarray([[0.5], [5.0]])
+    x = random.gamma(shapes, cyrt.asarray([1.0, 10.0]), key=random.key(9))
+    assert x.shape == (2, 2)
+    x = random.gamma(shapes[:, 0], cyrt.asarray([1.0, 10.0]), (N, 2), key=random.key(9))
+    fits(x[:, 0], stats.gamma(0.5))
+    fits(x[:, 1], stats.gamma(5.0, scale=10))
+    counts = cyrt.asarray([3, 500], dtype="int32")
+    x = random.binomial(counts, 0.4, (N, 2), key=random.key(9))
+    fits_counts(x[:, 0], stats.binom(3, 0.4))
+    fits_counts(x[:, 1], stats.binom(500, 0.4))
+
+
+def test_invalid_elements_of_arrays():
+    wrong = cyrt.asarray([-1.0, np.nan, np.inf, 2.0])
+    assert np.isnan(random.gamma(wrong).numpy()).tolist() == [True, True, True, False]
+    found = random.poisson(wrong).numpy()
+    assert found[:3].tolist() == [-1, -1, -1]
+    assert found[3] >= 0
+    found = random.binomial(cyrt.asarray([5.0, 5.0, -1.0]), cyrt.asarray([-0.1, 1.5, 0.5]))
+    assert found.tolist() == [-1, -1, -1]
+
+
+CALLS = [
+    (random.gamma, (2.0,)),
+    (random.chisquare, (3.0,)),
+    (random.beta, (1.0, 2.0)),
+    (random.dirichlet, ([1.0, 2.0],)),
+    (random.poisson, (30.0,)),
+    (random.binomial, (50, 0.4)),
+    (random.laplace, ()),
+    (random.gumbel, ()),
+    (random.multivariate_normal, ([0.0, 1.0], [[1.0, 0.0], [0.0, 2.0]])),
+]
+
+
+@pytest.mark.parametrize(
+    ("function", "args"), CALLS, ids=lambda each: getattr(each, "__name__", "")
+)
+def test_keys_and_generators(function, args):
+    """Numbers depend on the key and their index alone."""
+    key, other = random.split(random.key(11))
+    first = function(*args, size=100, key=key).numpy()
+    assert np.array_equal(function(*args, size=100, key=key).numpy(), first)
+    assert np.array_equal(function(*args, size=60, key=key).numpy(), first[:60])
+    assert not np.array_equal(function(*args, size=100, key=other).numpy(), first)
+    name = function.__name__
+    found = getattr(random.default_rng(7), name)(*args, size=5)
+    again = random.default_rng(7)
+    assert np.array_equal(getattr(again, name)(*args, size=5).numpy(), found.numpy())
+    assert not np.array_equal(getattr(again, name)(*args, size=5).numpy(), found.numpy())
+    random.seed(3)
+    found = function(*args, size=5).numpy()
+    random.seed(3)
+    assert np.array_equal(function(*args, size=5).numpy(), found)
+    assert function(*args).shape in ((), (2,))
+    assert function(*args, size=(0, 4)).shape[:2] == (0, 4)
+
+
+def test_what_is_refused():
+    for call, message in (
+        (lambda: random.gamma(0.0), "gamma: shape: expected more than 0, got 0.0"),
+        (lambda: random.gamma(1.0, -1.0), "gamma: scale: expected 0 or more, got -1.0"),
+        (lambda: random.chisquare(-2), "chisquare: df: expected more than 0, got -2.0"),
+        (lambda: random.beta(1.0, 0.0), "beta: b: expected more than 0, got 0.0"),
+        (lambda: random.dirichlet([1.0, -1.0]), "dirichlet: alpha: expected more than 0, got -1.0"),
+        (
+            lambda: random.dirichlet(cyrt.asarray(1.0)),
+            r"expected shape \(..., k\), k > 0, got \(\)",
+        ),
+        (lambda: random.poisson(-1.0), "poisson: lam: expected 0 or more, got -1.0"),
+        (lambda: random.poisson(1e300), r"poisson: lam: expected 2\*\*62 or less, got 1e\+300"),
+        (lambda: random.binomial(2.5, 0.5), "binomial: n: expected an integer below .*, got 2.5"),
+        (lambda: random.binomial(2, 1.5), "binomial: p: expected a probability .*, got 1.5"),
+        (lambda: random.laplace(0.0, -1.0), "laplace: scale: expected 0 or more, got -1.0"),
+        (lambda: random.gumbel(float("nan")), "gumbel: loc: expected a finite number, got nan"),
+        (
+            lambda: random.multivariate_normal([0.0], [[1.0, 0.0]]),
+            r"mean of shape \(k,\) and cov of shape \(k, k\), got \(1,\) and \(1, 2\)",
+        ),
+        (
+            lambda: random.multivariate_normal([0.0, 0.0], [[1.0, 2.0], [2.0, 1.0]]),
+            "expected a positive semidefinite matrix, its least eigenvalue is -1",
+        ),
+        (
+            lambda: random.multivariate_normal([0.0, 0.0], [[1.0, 2.0], [0.0, 9.0]]),
+            "expected a symmetric matrix",
+        ),
+        (
+            lambda: random.gamma(cyrt.ones(3), size=(2, 4)),
+            r"gamma: shapes \(2, 4\), \(3,\) do not broadcast",
+        ),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
+    with pytest.raises(TypeError, match="dtype: expected a real floating type, got int64"):
+        random.gamma(1.0, dtype="int64")
+    with pytest.raises(TypeError, match="dtype: expected an integer type, got float32"):
+        random.poisson(1.0, dtype="float32")
+    with pytest.raises(TypeError, match="gamma: shape: expected a real type, got complex64"):
+        random.gamma(cyrt.ones(3, dtype="complex64"))
