@@ -1,9 +1,10 @@
 """The n-d array: shape, strides and element type of a device's memory."""
 
 cimport cython
-from cpython.object cimport PyTypeObject
+from cpython.object cimport PyObject, PyTypeObject
 from cpython.type cimport PyType_Modified
 from libc.stdlib cimport llabs, malloc
+from libc.string cimport memcpy
 
 import numpy as np
 
@@ -17,8 +18,8 @@ from cyrt.runtime.device cimport Device, context_of
 from cyrt.runtime cimport memory as memories
 from cyrt.runtime.exchange cimport capsule_of, interface_of
 from cyrt.runtime.memory cimport (
-    CYRT_INITIALISE_REFERENCES, READ_ONLY, SCATTERED, Memory, copy_memory, export_address,
-    live_block, track, view_bytes,
+    CYRT_INITIALISE_REFERENCES, READ_ONLY, SCATTERED, Memory, copy_memory, dead_arrays,
+    export_address, live_block, track, view_bytes,
 )
 from cyrt.runtime.pool cimport allocate
 from cyrt.runtime.state cimport StreamState
@@ -41,17 +42,30 @@ for _each in DTYPES:
 cdef extern from *:
     """
     #define CYRT_SIZE_OF(object) sizeof(*(object))
+    static inline PyObject* cyrt_revive(PyObject* dead) {
+        Py_SET_REFCNT(dead, 1);
+        return dead;
+    }
     """
     size_t CYRT_SIZE_OF(Array) noexcept
+    # Return an object that was kept when it died.
+    object cyrt_revive(PyObject* dead)
 
 
 cdef inline Array empty_array(int ndim):
     """Allocate an Array with room for shape and strides, and no memory yet."""
-    cdef Array x = <Array>cyrt_allocate(<PyTypeObject*>Array, CYRT_SIZE_OF(<Array>NULL))
-    CYRT_INITIALISE_REFERENCES(x)
-    x.block, x.heap = NULL, NULL
-    x.address, x.size = 0, 0
-    x.initialised, x.tracked = False, False
+    cdef PyObject* dead = dead_arrays.first
+    cdef Array x
+    if dead != NULL:
+        dead_arrays.first = <PyObject*>(<Memory>dead).block
+        dead_arrays.count -= 1
+        x = <Array>cyrt_revive(dead)
+    else:
+        x = <Array>cyrt_allocate(<PyTypeObject*>Array, CYRT_SIZE_OF(<Array>NULL))
+        CYRT_INITIALISE_REFERENCES(x)
+        x.heap = NULL
+        x.initialised, x.tracked = False, False
+    x.block = NULL
     x.tape = 0
     x.ndim_ = ndim
     x.dims = x.room
@@ -91,17 +105,16 @@ cdef Array unallocated(int code, int ndim, const long long* dims):
 
 
 cdef Array unallocated_like(int code, Array x):
-    cdef int d, ndim = x.ndim_
-    cdef Array y = empty_array(ndim)
-    cdef const long long* dims = x.dims
-    cdef long long* own = y.dims
-    cdef long long* steps = y.steps
-    cdef long long count = 1
-    for d in range(ndim - 1, -1, -1):
-        own[d] = dims[d]
-        steps[d] = count
-        count *= dims[d] or 1
-    set_dense(y, code, x.count)
+    cdef Array y
+    if x.base is not None or x.ndim_ > INLINE:      # It may have other strides than a dense array.
+        return unallocated(code, x.ndim_, x.dims)
+    y = empty_array(x.ndim_)
+    memcpy(y.room, x.room, sizeof(x.room))
+    y.code, y.dense, y.count = code, True, x.count
+    if x.code == code:
+        y.size, y.traits = x.size, x.traits
+    else:
+        set_dense(y, code, x.count)
     return y
 
 

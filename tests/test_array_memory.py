@@ -154,3 +154,33 @@ def test_weak_references_are_told_of_a_dropped_result():
     del result
     assert dropped == [reference]
     assert reference() is None
+
+
+def test_an_array_has_nothing_of_a_view_that_died():
+    whole = cyrt.arange(24, dtype="float32").reshape(2, 3, 4)
+    references, nones = sys.getrefcount(whole), sys.getrefcount(None)
+    for _ in range(2000):
+        view = whole[:, ::2].T
+        del view
+        result = whole + whole  # takes the place of the view
+        assert result.shape == (2, 3, 4)
+    assert sys.getrefcount(whole) == references
+    assert abs(sys.getrefcount(None) - nones) < 100
+    assert (result + result).strides == (48, 16, 4)
+    assert result.tolist() == (2 * np.arange(24).reshape(2, 3, 4)).tolist()
+
+
+def test_many_arrays_that_died_together():
+    for shape in ((3,), (2, 2, 2, 2, 2), (), (5, 1)):
+        arrays = [cyrt.full(shape, i, dtype="int64") for i in range(1000)]
+        results = [each + 1 for each in arrays]
+        assert {each.shape for each in results} == {shape}
+        assert [each.flags.c_contiguous for each in results] == [True] * 1000
+        assert int(results[999].sum()) == 1000 * results[999].size
+
+
+def test_a_result_has_the_strides_of_a_contiguous_array():
+    # The stride of a dimension of size 1 may be any in a view.
+    view = cyrt.ones((4, 4))[:1, :]
+    assert (view + view).strides == cyrt.ones((1, 4)).strides
+    assert (view == view).strides == cyrt.ones((1, 4), dtype=bool).strides

@@ -5,8 +5,11 @@
 # - The garbage collector tracks memory that may be part of a cycle: memory that has an owner,
 #   instances of Python subclasses, and views of these. All other memory refers to nothing that
 #   refers back, and is created untracked.
+# - An Array that was an ordinary result or view is kept when it dies, with the values of a new one
+#   except for its block, address, size and traits, and what Array adds to Memory.
 
 cimport cython
+from cpython.object cimport PyObject
 
 from cyrt.driver.cuda cimport CUdeviceptr
 from cyrt.runtime.device cimport contexts
@@ -67,6 +70,12 @@ cdef inline void track(Memory memory) noexcept:
 
 # The type of arrays; ndarray sets it.
 cdef void* array_type
+
+# Dead Arrays that are kept; the `block` of each is the next one.
+cdef struct DeadArrays:
+    PyObject* first
+    int count
+cdef DeadArrays dead_arrays
 
 # Return the block of a Buffer; NULL: it was freed. `live_block` raises ValueError then, and
 # RuntimeError after a reset.

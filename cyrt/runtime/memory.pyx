@@ -143,9 +143,18 @@ cdef extern from *:
     """
     #define CYRT_HAS_EXTRAS(memory) ((size_t)(memory)->heap | (size_t)(memory)->__weakref__ \\
                                      | (size_t)(memory)->tracked)
+    #define CYRT_FORGET_BASE(memory) (Py_INCREF(Py_None), (memory)->base = (void*)Py_None)
+    #ifdef Py_GIL_DISABLED
+    #define CYRT_MOST_KEPT 0            /* see untracked */
+    #else
+    #define CYRT_MOST_KEPT 256
+    #endif
     """
     # Return whether host memory or weak references belong to it, or the collector tracks it.
     bint CYRT_HAS_EXTRAS(Memory memory) noexcept
+    # Set the base to None; the reference to it is now the caller's.
+    void CYRT_FORGET_BASE(Memory memory) noexcept
+    const int MOST_KEPT "CYRT_MOST_KEPT"
 
 cdef destructor deallocate_any = (<PyTypeObject*>Memory).tp_dealloc
 
@@ -154,13 +163,20 @@ cdef void deallocate(PyObject* dead) noexcept:
     """Deallocate a Memory. This cannot fail for an ordinary result or a view, so no exception has
     to be saved."""
     cdef PyObject* base = <PyObject*>(<Memory>dead).base
-    if not CYRT_HAS_EXTRAS(<Memory>dead) and (<Memory>dead).owner is None and (
+    if CYRT_HAS_EXTRAS(<Memory>dead) or (<Memory>dead).owner is not None or not (
             (<Memory>dead).block == NULL or release_result((<Memory>dead).block)):
+        deallocate_any(dead)
+    elif <void*>dead.ob_type == array_type and dead_arrays.count < MOST_KEPT:
+        (<Memory>dead).block = <Block*>dead_arrays.first
+        dead_arrays.first = dead
+        dead_arrays.count += 1
+        if base != <PyObject*>None:
+            CYRT_FORGET_BASE(<Memory>dead)
+            Py_DECREF(<object>base)
+    else:
         Py_DECREF(None)         # its owner
         dead.ob_type.tp_free(dead)
         Py_DECREF(<object>base)
-    else:
-        deallocate_any(dead)
 
 
 (<PyTypeObject*>Memory).tp_dealloc = <destructor>deallocate
