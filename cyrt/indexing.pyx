@@ -6,6 +6,7 @@ from cpython.object cimport PyObject
 import numpy as np
 
 from cyrt.builtin.space cimport MAX_NDIM
+from cyrt.runtime.integers cimport read_long
 from cyrt.runtime.memory cimport Memory
 
 cdef extern from "Python.h":
@@ -20,7 +21,6 @@ cdef extern from "Python.h":
     bint PySlice_Check(PyObject*)
     Py_ssize_t PyTuple_GET_SIZE(object)
     PyObject** PySequence_Fast_ITEMS(object)
-    long PyLong_AsLongAndOverflow(PyObject*, int*)
     long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
     int PySlice_Unpack(PyObject*, Py_ssize_t*, Py_ssize_t*, Py_ssize_t*) except -1
     Py_ssize_t PySlice_AdjustIndices(Py_ssize_t, Py_ssize_t*, Py_ssize_t*, Py_ssize_t) noexcept
@@ -84,13 +84,7 @@ cdef long long index_at(object index, int axis, long long size) except? -1:
 
 cdef inline bint read_bound(PyObject* bound, Py_ssize_t* value) noexcept:
     """Read an int; None leaves the value unchanged. False for other objects and for large ints."""
-    cdef int overflow = 0
-    if bound == Py_None:
-        return True
-    if not PyLong_CheckExact(bound):
-        return False
-    value[0] = PyLong_AsLongAndOverflow(bound, &overflow)
-    return not overflow
+    return bound == Py_None or (PyLong_CheckExact(bound) and read_long(bound, <long*>value))
 
 
 cdef inline int unpack(PyObject* part, Py_ssize_t* start, Py_ssize_t* stop,

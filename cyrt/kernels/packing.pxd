@@ -1,9 +1,12 @@
 # Python arguments to a kernel's parameter bytes.
 
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
-from cpython.long cimport PyLong_AsLongAndOverflow, PyLong_CheckExact
+from cpython.long cimport PyLong_CheckExact
+from cpython.object cimport PyObject
 from libc.math cimport isfinite
 from libc.string cimport memcpy
+
+from cyrt.runtime.integers cimport read_long
 
 cdef enum ParamCode:
     POINTER
@@ -46,10 +49,13 @@ cdef ParamCode code_of(str name) except *
 cdef inline bint pack_number(const Param* param, object value, char* target) noexcept:
     cdef long whole
     cdef float single
-    cdef int overflow
-    if param.code == I32 and PyLong_CheckExact(value):
-        whole = PyLong_AsLongAndOverflow(value, &overflow)
-        if overflow or whole != <int>whole:
+    if (param.code == I32 or param.code == I64) and PyLong_CheckExact(value):
+        if not read_long(<PyObject*>value, &whole):
+            return False
+        if param.code == I64:
+            memcpy(target, &whole, 8)
+            return True
+        if whole != <int>whole:
             return False
         (<int*>target)[0] = <int>whole
         return True
