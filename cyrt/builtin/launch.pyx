@@ -111,7 +111,7 @@ cdef inline bint replay(Recorder encoder, const Launch* launch, const void* para
     if is_verified(stream):
         note_call(stream)
         return False
-    replay_next(stream, uses, num_uses, function)
+    replay_next(stream, uses, num_uses)
     return True
 
 
@@ -214,8 +214,7 @@ cdef bint replay_described(Recorder encoder, Key* key, const Operand* operands,
     step = step_of(stream)
     add_operands(key, operands, count)
     if step.count != key.count \
-            or memcmp(step.words, key.words, key.count * sizeof(key.words[0])) != 0 \
-            or node.serial != (<LoadedFunction>step.kernel[0]).serial:
+            or memcmp(step.words, key.words, key.count * sizeof(key.words[0])) != 0:
         key.count = words
         return False
     key.count = words
@@ -227,14 +226,14 @@ cdef bint replay_described(Recorder encoder, Key* key, const Operand* operands,
         note_call(stream)
         return False
     encoder.num_early_loads += step.early
-    replay_next(stream, uses, num_uses, step.kernel[0])
+    replay_next(stream, uses, num_uses)
     return True
 
 
 cdef void describe(Recorder encoder, int before, Key* key, const Operand* operands, int count,
                    const Launch* launch) noexcept:
     cdef Recording* script = encoder.replay.script
-    cdef PyObject** kernel = <PyObject**>&launch.entry.functions[launch.variant]
+    cdef PyObject* kernel = launch.entry.functions[launch.variant]
     cdef const Node* node
     cdef Step* step
     cdef int i, buffers = 0, words = key.count
@@ -244,8 +243,8 @@ cdef void describe(Recorder encoder, int before, Key* key, const Operand* operan
     node = &script.nodes[before]
     for i in range(count):
         buffers += operands[i].buffer != NULL
-    if node.key > LAUNCH or kernel[0] == NULL \
-            or node.serial != (<LoadedFunction>kernel[0]).serial \
+    if node.key > LAUNCH or kernel == NULL \
+            or node.serial != (<LoadedFunction>kernel).serial \
             or use_end(script, before) - node.first_use != buffers:
         return
     add_operands(key, operands, count)
@@ -253,7 +252,7 @@ cdef void describe(Recorder encoder, int before, Key* key, const Operand* operan
         early = node.key == 0 and encoder.replay.early      # no launch with a key is early
         step = new_step(script, before)
         if step != NULL:
-            step.kernel, step.early, step.count = kernel, early, key.count
+            step.early, step.count = early, key.count
             memcpy(step.words, key.words, key.count * sizeof(key.words[0]))
     key.count = words
 

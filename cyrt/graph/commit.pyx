@@ -458,7 +458,7 @@ cdef Fusion fuse(Recorder self, Plan plan, Recording* script):
 cdef void clear_recording(Recorder self, Recording* recording) noexcept:
     """Keep a launched recording as a script, or clear it and make it a spare one. This may run
     finalizers."""
-    recordings.release_owners(recording)
+    recordings.release_owners(recording, recording.repeats)
     if recording.fusion != NULL and (<Fusion>recording.fusion).refused:
         drop_fusion(recording)
     recording = replays.keep(&self.replay, recording)

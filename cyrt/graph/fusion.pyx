@@ -70,7 +70,7 @@ cdef Fusion new_fusion(StreamState* stream, Recording* script, Plan plan):
         return None
     fusion.dead, script.dead = script.dead, NULL
     fusion.code, fusion.names_ = code[:], plan.names_
-    recordings.release_owners(fusion.plain)     # the copy has taken them
+    recordings.release_owners(fusion.plain, False)     # the copy has taken them
     Py_INCREF(fusion)
     script.fusion = <PyObject*>fusion
     num_hot += 1

@@ -38,11 +38,6 @@ cdef int record_kernel(Recorder self, LoadedFunction function, const Geometry* g
                        unsigned int flags, const unsigned int* cluster,
                        const EarlyLoad* early, unsigned long long key=*,
                        const Tensors* tensors=*) except -1
-# Replay a kernel on tensors, of whose memory `home` is the list (see producer.memory_on), if it is
-# the next node of the script. The caller's operations on outside memory are deferred.
-cdef bint replay_on_tensors(Recorder self, LoadedFunction function, const Geometry* geometry,
-                            const char* params, const Use* uses, int num_uses, list home,
-                            const Tensors* tensors) except -1
 # Return whether the caller's operations on outside memory are launched later.
 cdef bint is_deferred(Recorder self) noexcept
 # Return whether a kernel that uses other libraries' memory is launched at once instead of being

@@ -31,11 +31,11 @@ from cyrt.graph.loss cimport inherit
 from cyrt.graph.plan_cache cimport drop_unreachable
 from cyrt.graph.ranges cimport resolve
 from cyrt.graph.recording cimport (
-    COPY, EMPTY, KERNEL, LAUNCH, TEMPLATE, Node, Recording, Tensors, use_end,
+    COPY, EMPTY, KERNEL, LAUNCH, TEMPLATE, Node, Recording, Tensors,
 )
 from cyrt.graph.replay_call cimport (
-    admit_calls, is_quiet, is_same_or_tensor, is_verified, next_call, note_call, params_of,
-    replay_call, replay_next, uses_of,
+    admit_calls, geometry_of, hold_kernel, is_quiet, is_same_or_tensor, is_verified, next_call,
+    note_call, num_uses_of, params_of, replay_next, uses_of,
 )
 from cyrt.graph.scope cimport Scope, innermost
 from cyrt.runtime.captures cimport (
@@ -684,31 +684,35 @@ cdef int launch_on_producer(StreamState* producer, LoadedFunction function,
                            True)
 
 
-cdef bint replay_on_tensors(Recorder self, LoadedFunction function, const Geometry* geometry,
-                            const char* params, const Use* uses, int num_uses, list home,
-                            const Tensors* tensors) except -1:
-    cdef Node* node = next_call(self.state, LAUNCH)
-    cdef const Recording* script = self.replay.script
+cdef bint replay_call(Recorder self, unsigned long long key, LoadedFunction function,
+                      const Use* uses, int num_uses, const char* params,
+                      const Geometry* geometry, list foreign, const Tensors* tensors) except -1:
+    """Replay a call if it is the next node of the script. Its parameters and geometry are copied.
+    `tensors`: all of the outside memory that it uses is theirs; NULL: it uses none."""
+    cdef StreamState* stream = self.state
+    cdef Node* node = next_call(stream, key)
     cdef Use* own
     cdef int i
-    if node == NULL or node.serial != function.serial \
-            or use_end(script, self.replay.played) - node.first_use != num_uses:
+    if node == NULL or node.serial != function.serial or num_uses_of(stream, node) != num_uses:
         return False
-    own = uses_of(self.state, node)
+    own = uses_of(stream, node)
     for i in range(num_uses):
-        if not is_same_or_tensor(&own[i], &uses[i], self.state):
+        if not is_same_or_tensor(&own[i], &uses[i], stream):
             return False
-    if not has_ranges(self, uses, num_uses):
+    if tensors != NULL:
+        if not has_ranges(self, uses, num_uses):
+            return False
+        recordings.reserve_tensors(&self.tensors, tensors.count)
+        note_foreign(self, foreign)
+    memcpy(params_of(stream, node), params, node.param_bytes)
+    geometry_of(stream)[0] = geometry[0]
+    if is_verified(stream):
+        note_call(stream)
         return False
-    recordings.reserve_tensors(&self.tensors, tensors.count)
-    note_foreign(self, home)
-    memcpy(params_of(self.state, node), params, function.layout.nbytes)
-    script.geometry[self.replay.played] = geometry[0]
-    if is_verified(self.state):
-        note_call(self.state)
-        return False
-    recordings.keep_tensors(&self.tensors, tensors)
-    replay_next(self.state, own, num_uses, <PyObject*>function)
+    if tensors != NULL:
+        recordings.keep_tensors(&self.tensors, tensors)
+    hold_kernel(stream, <PyObject*>function)
+    replay_next(stream, own, num_uses)
     return True
 
 
@@ -727,9 +731,9 @@ cdef int record_kernel(Recorder self, LoadedFunction function, const Geometry* g
     if key == LAUNCH and (flags or early != NULL or opaque
                           or (foreign is not None and tensors == NULL)):
         key = 0
-    elif key and tensors == NULL and self.state.encoder == <void*>self and replay_call(
-            self.state, key, <PyObject*>function, uses, num_uses, params, function.layout.nbytes,
-            geometry):
+    elif key and self.replay.next != NULL and self.state.encoder == <void*>self \
+            and (tensors == NULL or is_deferred(self)) and replay_call(
+                self, key, function, uses, num_uses, params, geometry, foreign, tensors):
         return 0
     if self.direct and foreign is None and flags == 0:
         return launch_directly(self, function, geometry, params, uses, num_uses, opaque)

@@ -100,7 +100,6 @@ cdef struct Node:
 # A call that its front end has described by words, which determine the parameters and geometry,
 # too: see graph/replay_call.
 cdef struct Step:
-    PyObject** kernel           # where its LoadedFunction is; the place is never freed
     bint early                  # it may load before it waits
     int count
     unsigned long long[STEP_WORDS] words
@@ -113,6 +112,7 @@ cdef struct Recording:
     Node* nodes
     Geometry* geometry
     void** owners               # each node's: a counted reference or NULL
+    bint passing                # some of these may be references that a script does not keep
     Edge* edges
     Use* uses
     unsigned int* losses        # each node's: the number of its error or 0; NULL: none is lost
@@ -155,13 +155,20 @@ cdef inline int use_end(const Recording* recording, int node) noexcept:
 cdef size_t param_room(const Recording* recording) noexcept nogil
 # Return an empty recording.
 cdef Recording* new_recording() except NULL
-# Drop the references to the owners, which may run finalizers.
-cdef void release_owners(Recording* recording) noexcept
+# Drop the references to the owners, which may run finalizers. A script keeps its built-in kernels,
+# which live as long as the device's context.
+cdef void release_owners(Recording* recording, bint is_script) noexcept
+# Keep a reference to the owner of a node of a script, which may have it already.
+cdef inline void hold_owner(Recording* recording, int node, void* owner) noexcept:
+    if owner != NULL and recording.owners[node] == NULL:
+        Py_INCREF(<object>owner)
+        recording.owners[node] = owner
+        recording.passing = True
 # Remove all nodes. The arrays are kept for the next ones; `free_arrays` frees them, too.
 cdef void clear(Recording* recording) noexcept
 cdef void free_arrays(Recording* recording) noexcept
 # Copy the first `count` nodes to an empty recording, with the references to their owners, and leave
-# none behind. Return False, with nothing changed, if there is no memory.
+# those behind that a script keeps. Return False, with nothing changed, if there is no memory.
 cdef bint copy_nodes(Recording* target, Recording* source, int count) noexcept
 # Return room for the step of a node, whose key it sets; NULL: there is no memory.
 cdef Step* new_step(Recording* recording, int node) noexcept

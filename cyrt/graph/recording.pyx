@@ -5,6 +5,7 @@ from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcpy, memset
 
 from cyrt.graph.pattern cimport Pattern, room_of
+from cyrt.runtime.module cimport LoadedFunction
 from cyrt.runtime.poison cimport release_error
 
 cdef extern from *:
@@ -54,19 +55,31 @@ cdef Recording* new_recording() except NULL:
     return recording
 
 
-cdef void release_owners(Recording* recording) noexcept:
+cdef inline bint has_built_in(const Recording* recording, int node) noexcept:
+    """Return whether a node's owner is a built-in kernel."""
+    return recording.nodes[node].kind == KERNEL \
+        and (<LoadedFunction>recording.owners[node]).ordered
+
+
+cdef void release_range(Recording* recording, int first, bint is_script) noexcept:
     cdef void* owner
     cdef int i
-    for i in range(recording.num_nodes):
+    for i in range(first, recording.num_nodes):
         owner = recording.owners[i]
-        recording.owners[i] = NULL
-        if owner != NULL:
+        if owner != NULL and not (is_script and has_built_in(recording, i)):
+            recording.owners[i] = NULL
             Py_DECREF(<object>owner)
+
+
+cdef void release_owners(Recording* recording, bint is_script) noexcept:
+    if recording.passing or not is_script:
+        release_range(recording, 0, is_script)
+        recording.passing = False
 
 
 cdef void clear(Recording* recording) noexcept:
     cdef int i
-    release_owners(recording)
+    release_owners(recording, False)
     if recording.losses != NULL:
         for i in range(min(recording.num_nodes, recording.loss_room)):
             if recording.losses[i]:
@@ -179,6 +192,7 @@ cdef void set_end(Recording* recording, const Recording* source, int count) noex
 
 
 cdef void truncate(Recording* recording, int count) noexcept:
+    release_range(recording, count, False)
     set_end(recording, recording, count)
     recording.launches = 0      # it is another batch
     Py_CLEAR(recording.fusion)
@@ -206,9 +220,14 @@ cdef bint copy_nodes(Recording* target, Recording* source, int count) noexcept:
     memcpy(target.blob, source.blob, target.blob_bytes)
     memcpy(target.topology, source.topology, target.topology_words * sizeof(unsigned int))
     for i in range(count):
-        target.owners[i], source.owners[i] = source.owners[i], NULL
+        target.owners[i] = source.owners[i]
+        if target.owners[i] != NULL and has_built_in(source, i):
+            Py_INCREF(<object>target.owners[i])
+        else:
+            source.owners[i] = NULL
         if target.nodes[i].key == STEP:
             target.nodes[i].key = 0
+    target.passing = True
     return True
 
 
@@ -356,9 +375,8 @@ cdef int append(Recording* recording, const Operation* operation, int num_uses) 
         recording.geometry[index] = operation.geometry[0]
     else:
         memset(&recording.geometry[index], 0, sizeof(Geometry))
-    recording.owners[index] = operation.owner
-    if operation.owner != NULL:
-        Py_INCREF(<object>operation.owner)
+    recording.owners[index] = NULL
+    hold_owner(recording, index, operation.owner)
     words = recording.topology + recording.topology_words
     words[0] = <unsigned int>node.kind | flags << 4 \
         | <unsigned int>(recording.num_edges - recording.open_edge) << 12

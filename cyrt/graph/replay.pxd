@@ -20,19 +20,21 @@
 #   reused for other memory.
 # - A launch that loses operations stops a replay that others have begun meanwhile: the nodes of
 #   that one may be lost, too.
-# - A script refers to the kernel of a node only while that is replayed. The serial numbers of
-#   kernels are never reused, and are compared before anything is read that belongs to a kernel.
+# - A script refers to the kernel of a node only while that is replayed, but for built-in kernels,
+#   which it keeps. The serial numbers of kernels are never reused, and are compared before anything
+#   is read that belongs to a kernel.
 # - A replayed batch is launched as it stands. Whatever else happens stops the replay: an operation
 #   that differs, or one behind the last node, a commit before the last node, or a free block of
 #   memory that is split or joined. Then the nodes replayed so far are copied to the recording. The
 #   script stays. But if another script begins with these nodes, and goes on or ends as the batch
 #   does, that one is replayed instead.
 
-from cpython.ref cimport Py_INCREF
 from libc.string cimport memcmp, memcpy
 
 from cyrt.graph.hazards cimport begin_uses
-from cyrt.graph.recording cimport CLUSTER, Node, Operation, Recording, Use, use_end
+from cyrt.graph.recording cimport (
+    CLUSTER, Node, Operation, Recording, Use, hold_owner, use_end,
+)
 from cyrt.runtime.state cimport FOREIGN_MEMORY, Block, StreamState
 
 cdef enum:
@@ -125,9 +127,7 @@ cdef inline bint play(Replay* replay, StreamState* stream, const Operation* oper
         early_loads[0] += 1
     if operation.geometry != NULL:
         script.geometry[index] = operation.geometry[0]
-    script.owners[index] = operation.owner
-    if operation.owner != NULL:
-        Py_INCREF(<object>operation.owner)
+    hold_owner(script, index, operation.owner)
     replay.played = index + 1
     replay.next += replay.next != NULL
     return True

@@ -50,8 +50,9 @@ cdef void take_over(Replay* replay, Recording* script, Recording* other, int cou
     memcpy(other.blob, script.blob, last.params + last.param_bytes)
     memcpy(other.uses, script.uses, use_end(script, count - 1) * sizeof(Use))
     for i in range(count):
-        other.owners[i], script.owners[i] = script.owners[i], NULL
+        other.owners[i], script.owners[i] = script.owners[i], other.owners[i]   # that, or NULL
         other.nodes[i].key = script.nodes[i].key if script.nodes[i].key != STEP else 0
+    other.passing = True
     script.busy, other.busy = False, True
     set_script(replay, other)
 

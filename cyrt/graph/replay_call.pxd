@@ -22,18 +22,17 @@
 #   nor behind another stream's undeclared work: either begins when nothing is recorded.
 
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_INCREF
-from libc.string cimport memcpy
 
 from cyrt.driver.table cimport READY, disturbances, faulted, process
 from cyrt.graph.commit cimport Recorder
 from cyrt.graph.completion cimport handling
 from cyrt.graph.hazards cimport begin_uses, note_writes
 from cyrt.graph.policy cimport Policy
-from cyrt.graph.recording cimport LAUNCH, STEP, Geometry, Node, Recording, Step, Use, use_end
+from cyrt.graph.recording cimport (
+    LAUNCH, STEP, Geometry, Node, Recording, Step, Use, hold_owner, use_end,
+)
 from cyrt.graph.replay cimport Replay, refuse_calls
 from cyrt.runtime.device cimport contexts
-from cyrt.runtime.module cimport LoadedFunction
 from cyrt.runtime.poison cimport poisoned
 from cyrt.runtime.state cimport FOREIGN_MEMORY, Block, StreamState
 from cyrt.runtime.taping cimport num_tapes
@@ -100,9 +99,13 @@ cdef inline bint is_same_or_tensor(const Use* own, const Use* use,
         else own.block == use.block and own.generation == use.block.generation
         and use.block.hazard.stream == stream)
 
-# Replay the next node, with these uses. `function`: its LoadedFunction.
-cdef inline void replay_next(StreamState* stream, Use* uses, int num_uses,
-                             PyObject* function) noexcept:
+# Keep a reference to the kernel of the next node, which may not be built-in.
+cdef inline void hold_kernel(StreamState* stream, PyObject* function) noexcept:
+    cdef Replay* replay = &(<Recorder>stream.encoder).replay
+    hold_owner(replay.script, replay.played, function)
+
+# Replay the next node, with these uses. The script has a reference to its kernel.
+cdef inline void replay_next(StreamState* stream, Use* uses, int num_uses) noexcept:
     cdef Replay* replay = &(<Recorder>stream.encoder).replay
     cdef unsigned long long* operations = &(<Recorder>stream.encoder).operations
     cdef int i
@@ -111,8 +114,6 @@ cdef inline void replay_next(StreamState* stream, Use* uses, int num_uses,
         begin_uses(uses[i].block, stream, &(<Recorder>stream.encoder).bytes)
     if num_tapes:
         note_writes(uses, num_uses)
-    Py_INCREF(<object>function)
-    replay.script.owners[replay.played] = function
     replay.next += 1
     replay.played += 1
     stream.nodes = replay.played
@@ -124,29 +125,3 @@ cdef inline bint is_verified(const StreamState* stream) noexcept:
     return (<Recorder>stream.encoder).replay.verified
 cdef inline void note_call(const StreamState* stream) noexcept:
     (<Recorder>stream.encoder).replay.called = True
-
-# Return whether a call is the next node of the script. If so, copy its parameters, which have
-# `nbytes` bytes, and its geometry, and replay the node.
-cdef inline bint replay_call(StreamState* stream, unsigned long long key, PyObject* function,
-                             const Use* uses, int num_uses, const void* params, size_t nbytes,
-                             const Geometry* geometry) noexcept:
-    cdef Node* node = next_call(stream, key)
-    cdef Recording* script
-    cdef Use* own
-    cdef int i
-    if node == NULL or node.serial != (<LoadedFunction>function).serial:
-        return False
-    script = (<Recorder>stream.encoder).replay.script
-    own = uses_of(stream, node)
-    if num_uses_of(stream, node) != num_uses:
-        return False
-    for i in range(num_uses):
-        if own[i].access != uses[i].access or not is_same_use(&own[i], uses[i].block, stream):
-            return False
-    memcpy(params_of(stream, node), params, nbytes)
-    script.geometry[(<Recorder>stream.encoder).replay.played] = geometry[0]
-    if is_verified(stream):
-        note_call(stream)
-        return False
-    replay_next(stream, own, num_uses, function)
-    return True

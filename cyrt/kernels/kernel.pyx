@@ -14,13 +14,12 @@ from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport MAX_DEVICES, cu
 from cyrt.graph.commit cimport Recorder
 from cyrt.graph.recorder cimport (
-    encoder_of, is_deferred, launch_on_producer, launches_at_once, record_kernel,
-    replay_on_tensors,
+    encoder_of, launch_on_producer, launches_at_once, record_kernel,
 )
 from cyrt.graph.recording cimport COOPERATIVE, LAUNCH, Node, Tensors, Use
 from cyrt.graph.replay_call cimport (
-    geometry_of, is_same_use, is_verified, next_call, note_call, num_uses_of, params_of,
-    replay_next, uses_of,
+    geometry_of, hold_kernel, is_same_use, is_verified, next_call, note_call, num_uses_of,
+    params_of, replay_next, uses_of,
 )
 from cyrt.jit.signature import elements
 from cyrt.kernels import tuning
@@ -654,7 +653,8 @@ cdef inline bint replay(Kernel kernel, StreamState* stream, const Geometry* geom
     if is_verified(stream):
         note_call(stream)
         return False
-    replay_next(stream, uses, num_uses, function)
+    hold_kernel(stream, function)
+    replay_next(stream, uses, num_uses)
     return True
 
 
@@ -792,9 +792,6 @@ cdef int launch_on_tensors(Kernel kernel, const Geometry* geometry, StreamState*
             if is_captured(borrowed.home):
                 return record_kernel(encoder, function, geometry, blob, uses, num_uses, home,
                                      False, 0, NULL, NULL)
-            if encoder.replay.next != NULL and is_deferred(encoder) and replay_on_tensors(
-                    encoder, function, geometry, blob, uses, num_uses, home, &tensors):
-                return 0
             if not is_chosen() and launches_at_once(encoder):
                 return launch_on_producer(borrowed.home, function, geometry, blob, uses,
                                           num_uses)

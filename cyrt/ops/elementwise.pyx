@@ -12,10 +12,10 @@ import numpy as np
 
 from cyrt.builtin import catalogue
 from cyrt.builtin.elementwise cimport (
-    ALIGNED, BINARY, INPUT_WORD, NUMBER_LEFT, NUMBER_RIGHT, OUT_WORD, UNARY, Form, call_key,
+    BINARY, INPUT_WORD, NUMBER_LEFT, NUMBER_RIGHT, OUT_WORD, UNARY, Form, call_key,
     record_contiguous, record_elementwise,
 )
-from cyrt.builtin.entry cimport MAX_DTYPES, MAX_OPS, WIDEST, op_code, tables
+from cyrt.builtin.entry cimport MAX_OPS, WIDEST, op_code
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.space cimport MAX_NDIM, MAX_OPERANDS
 from cyrt.dtypes import DTYPES
@@ -41,7 +41,6 @@ from cyrt.ops.promotion cimport (
 )
 from cyrt.ops.tensors cimport view_operand, view_other, view_output
 from cyrt.runtime.memory cimport READ_ONLY, Memory, block_of, live_block, overwriting
-from cyrt.runtime.module cimport LoadedFunction
 from cyrt.runtime.pool cimport allocate_next, is_next, is_own
 from cyrt.runtime.state cimport OVERWRITE, Block, StreamState
 from cyrt.runtime.stream cimport current_state
@@ -106,59 +105,42 @@ cdef inline bint is_same_operand(const Use* use, const Block* block, Memory oper
         and operand.address & (WIDEST - 1) == 0
 
 
-cdef inline bint has_same_result(StreamState* stream, const Use* use, Array out,
-                                 bint allocated) noexcept:
-    """Return whether the result has the block of the use, or if it is not allocated, receives it.
-    A call that is to be verified does not: it is recorded."""
-    cdef Block* block = use.block
-    if allocated:
-        if use.access != overwriting(out) or not is_same_operand(use, block_of(out), out, stream):
-            return False
-    elif use.access != OVERWRITE or not is_same_use(use, block, stream) \
-            or not is_own(block, stream):
-        return False
-    if is_verified(stream):
-        if allocated or is_next(stream, block, out.size):
-            note_call(stream)
-        return False
-    if not allocated:
-        if not allocate_next(stream, block, out.size):
-            return False
-        out.block, out.address = block, block.address
-    return True
-
-
-cdef inline bint replay(StreamState* stream, int op, Form form, Array x, const Block* block,
+cdef inline bint replay(StreamState* stream, Node* node, Form form, Array x, const Block* block,
                         PyObject* y, const unsigned long long* number, Array out,
-                        PyObject* given) noexcept:
+                        bint allocated) noexcept:
     """Replay a call on dense arrays of one shape and type, or an array and a number, if it is the
-    next one of a script. The result `out` gets memory, unless it was given, and not None."""
-    cdef Node* node = next_call(stream, call_key(op, x.code, form, x.count))
-    cdef PyObject* kernel
-    cdef unsigned long long* words
-    cdef Use* uses
-    cdef const Use* result
-    cdef bint allocated = given != <PyObject*>None
-    if node == NULL:
+    script's next node, which has its key. If the result `out` is not allocated, it receives the
+    node's block."""
+    cdef unsigned long long* words = <unsigned long long*>params_of(stream, node)
+    cdef Use* uses = uses_of(stream, node)
+    cdef const Use* result = &uses[1 + (form == BINARY)]
+    cdef Block* to = result.block
+    if not is_same_operand(uses, block, x, stream):
         return False
-    kernel = tables[stream.ordinal][op * MAX_DTYPES + x.code].functions[<int>ALIGNED]
-    uses = uses_of(stream, node)
-    result = &uses[2 if form == BINARY else 1]
-    if node.serial != (<LoadedFunction>kernel).serial \
-            or not is_same_operand(uses, block, x, stream) or (
-                form == BINARY
-                and not is_same_operand(&uses[1], block_of(<Memory>y), <Memory>y, stream)):
-        return False
-    words = <unsigned long long*>params_of(stream, node)
-    words[OUT_WORD] = out.address if allocated else result.block.address
     words[INPUT_WORD + (form == NUMBER_LEFT)] = x.address
     if form == BINARY:
+        if not is_same_operand(&uses[1], block_of(<Memory>y), <Memory>y, stream):
+            return False
         words[INPUT_WORD + 1] = (<Memory>y).address
     elif form != UNARY:
         words[INPUT_WORD + (form == NUMBER_RIGHT)] = number[0]
-    if not has_same_result(stream, result, out, allocated):
+    if allocated:
+        if result.access != overwriting(out) \
+                or not is_same_operand(result, block_of(out), out, stream):
+            return False
+    elif result.access != OVERWRITE or not is_same_use(result, to, stream) \
+            or not is_own(to, stream):
         return False
-    replay_next(stream, uses, 3 if form == BINARY else 2, kernel)
+    words[OUT_WORD] = out.address if allocated else to.address
+    if is_verified(stream):             # It is recorded, and allocated there.
+        if allocated or is_next(stream, to, out.size):
+            note_call(stream)
+        return False
+    if not allocated:
+        if not allocate_next(stream, to, out.size):
+            return False
+        out.block, out.address = to, to.address
+    replay_next(stream, uses, 2 + (form == BINARY))
     return True
 
 
@@ -294,19 +276,23 @@ cdef inline bint may_write(int op, Form form, Array x, PyObject* other, Array ou
 cdef Array apply(int op, Form form, Array x, PyObject* other, const unsigned long long* number,
                  Array out):
     """Apply an operation to x, and an array of the same type, or a number."""
-    cdef Array target
+    cdef Array target = out
     cdef Block* block = block_of(x)
     cdef StreamState* stream
+    cdef Node* node
     cdef bint direct = out is None or may_write(op, form, x, other, out)
     cdef int result = outputs[op][x.code]
-    if direct and x.dense and result >= 0 and block != NULL and (form != BINARY or (
-            (<Array>other).dense and has_shape(<Array>other, x.ndim_, x.dims))):
-        stream = current_state(block.ordinal)
-        target = unallocated_like(result, x) if out is None else out
-        if replay(stream, op, form, x, block, other, number, target, <PyObject*>out):
-            return target
-        return record_alike(op, form, x, other, number, out, target, True, stream)
-    return record_alike(op, form, x, other, number, out, out, direct, NULL)
+    if not (direct and x.dense and result >= 0 and block != NULL and (form != BINARY or (
+            (<Array>other).dense and has_shape(<Array>other, x.ndim_, x.dims)))):
+        return record_alike(op, form, x, other, number, out, out, direct, NULL)
+    stream = current_state(block.ordinal)
+    if out is None:
+        target = unallocated_like(result, x)
+    node = next_call(stream, call_key(op, x.code, form, x.count))
+    if node != NULL and replay(stream, node, form, x, block, other, number, target,
+                               out is not None):
+        return target
+    return record_alike(op, form, x, other, number, out, target, True, stream)
 
 
 cdef Array record_alike(int op, Form form, Array x, PyObject* other,

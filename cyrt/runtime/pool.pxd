@@ -48,24 +48,18 @@ cdef inline void note_owner(Block* block, size_t nbytes) noexcept:
     if pool.in_use > pool.peak:
         pool.peak = pool.in_use
 
-# Do so for large blocks: see below.
-cdef bint is_lowest(const StreamState* stream, const Block* block, size_t nbytes) noexcept
-cdef void take_lowest(Block* block) noexcept
-
 # Return whether `allocate` would return the block, of which the stream is the home, and that no
 # other library uses.
-cdef inline bint is_next(StreamState* stream, const Block* block, size_t nbytes) noexcept:
-    if block.slab == NULL:
-        return is_lowest(stream, block, nbytes)
-    return block.size >= nbytes and is_next_block(stream, &stream.bins[block.bin].row, block)
+cdef bint is_next(StreamState* stream, const Block* block, size_t nbytes) noexcept
+# If so, take a large block out of its bin. Return whether it was.
+cdef bint take_lowest(const StreamState* stream, Block* block, size_t nbytes) noexcept
 
 # If so, allocate the block. Return whether it is allocated.
 cdef inline bint allocate_next(StreamState* stream, Block* block, size_t nbytes) noexcept:
     cdef Row* row
     if block.slab == NULL:
-        if not is_lowest(stream, block, nbytes):
+        if not take_lowest(stream, block, nbytes):
             return False
-        take_lowest(block)
     else:
         row = &stream.bins[block.bin].row
         if block.size < nbytes or not is_next_block(stream, row, block):

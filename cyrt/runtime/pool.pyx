@@ -250,9 +250,18 @@ cdef bint is_lowest(const StreamState* stream, const Block* block, size_t nbytes
     return size_class(nbytes, &size) == block.bin and lowest_free(&stream.bins[block.bin]) == block
 
 
-cdef void take_lowest(Block* block) noexcept:
+cdef bint take_lowest(const StreamState* stream, Block* block, size_t nbytes) noexcept:
+    if not is_lowest(stream, block, nbytes):
+        return False
     take(block)
     count_block(block)
+    return True
+
+
+cdef bint is_next(StreamState* stream, const Block* block, size_t nbytes) noexcept:
+    if block.slab == NULL:
+        return is_lowest(stream, block, nbytes)
+    return block.size >= nbytes and is_next_block(stream, &stream.bins[block.bin].row, block)
 
 
 cdef Block* example_block(StreamState* stream, size_t nbytes) except NULL:

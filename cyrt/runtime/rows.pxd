@@ -63,13 +63,13 @@ cdef inline Block* next_block(StreamState* stream, int bin, int* entry) noexcept
     block.hazard.epoch = 0
     return block
 
-# Return whether that is the given block; `row` is that of its class.
+# Return whether that is the given block, of which the stream is the home; `row` is that of its
+# class.
 cdef inline bint is_next_block(StreamState* stream, const Row* row, const Block* block) noexcept:
-    if not is_available(stream, block) or block.holder != stream:
+    if not is_available(stream, block):
         return False
-    if has_site(stream):
-        return not is_full(stream, row) and own_block(stream, block.bin) == block
-    return block.entry == row.next + 1
+    return block.entry == row.next + 1 if not has_site(stream) \
+        else not is_full(stream, row) and own_block(stream, block.bin) == block
 
 # Add the block that the allocation received instead to the row or site.
 cdef void reserve(StreamState* stream, Block* block, int entry) noexcept
