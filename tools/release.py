@@ -215,6 +215,11 @@ def compilers(python: Path, processor: str) -> dict[str, Path]:
     return found
 
 
+def as_variables(tools: dict[str, Path]) -> dict[str, str]:
+    """The variables by which a build finds these compilers."""
+    return {"CC": str(tools["cc"]), "CXX": str(tools["c++"]), "AR": str(tools["ar"])}
+
+
 def cross_settings(python: Path, processor: str, tools: dict[str, Path]) -> dict[str, str]:
     """Write a machine file of Meson's and a configuration of this Python's in which the processor
     is another one. Return the path of the former and the variables that select the latter."""
@@ -241,7 +246,7 @@ def make_wheel(name: str, path: str, processor: str) -> Path:
     its tag then names the glibc that it needs."""
     python = environment(name, path, *build_requirements(), *TOOLS)
     tools = compilers(python, processor)
-    settings = {"CC": str(tools["cc"]), "CXX": str(tools["c++"]), "AR": str(tools["ar"])}
+    settings = as_variables(tools)
     options = ["-Csetup-args=-Dprebuilt=off", "-Csetup-args=-Dprocessors=all"]
     if processor != os.uname().machine:
         settings = cross_settings(python, processor, tools)
@@ -309,10 +314,11 @@ def make(pythons: list[str], processors: list[str], kernels: Path, archs: str) -
     shutil.rmtree(DIST, ignore_errors=True)
     first = next(iter(found))
     python = environment(first, found[first], *build_requirements(), *TOOLS)
+    tools = compilers(python, os.uname().machine)  # Meson wants them for the distribution, too
     run(
         *(python, "-m", "build", "--sdist", "--no-isolation", "--outdir", DIST),
         "-Csetup-args=-Dprebuilt=off",
-        variables=tools_first(python),
+        variables=as_variables(tools) | tools_first(python),
     )
     make_kernels(python, kernels, archs)
     for name in pythons:
