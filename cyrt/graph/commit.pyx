@@ -17,7 +17,7 @@ cdef extern from "Python.h":
 cdef extern from "pythread.h":
     unsigned long PyThread_get_thread_ident()
 
-from cyrt.driver.capture_mode cimport event_status
+from cyrt.driver.capture_mode cimport event_status, relax, restore
 from cyrt.driver.cuda cimport *
 from cyrt.driver.errors import CudaError
 from cyrt.driver.table cimport MAX_DEVICES, READY, check, cu, disturb, is_sticky, process
@@ -195,16 +195,19 @@ cdef int make_room(Recorder self) except -1:
 cdef int release_ended_batches(Recorder self) except -1:
     """Find the batches that have ended, and drop what was kept for them."""
     cdef unsigned long long number
+    cdef CUstreamCaptureMode mode
     if self.in_flight is None:      # the encoder was detached meanwhile
         return 0
     if self.batches - self.ended > IN_FLIGHT:
         self.ended = self.batches - IN_FLIGHT
     number = self.ended
-    while number < self.batches and event_status(
+    mode = relax()
+    while number < self.batches and cu.cuEventQuery(
             self.marks[<int>(number % IN_FLIGHT)]) == CUDA_SUCCESS:
         number += 1
         # A function that a tool has put in the driver's place may have let another thread go on.
         number = self.ended = max(self.ended, number)
+    restore(mode)
     while self.in_flight and self.in_flight[0][0] < self.ended:
         self.in_flight.popleft()
     return 0

@@ -19,6 +19,9 @@ cdef enum:
     MOST = 0xffffffff
     CODES = KDL_BOOL + 1
 
+cdef extern from *:
+    bint __builtin_mul_overflow(long long, long long, long long*) noexcept
+
 cdef long long MOST_ELEMENTS = 1ll << 58
 cdef unsigned int[CODES][17] dtype_traits       # by DLPack's code and the bytes of an element
 
@@ -112,17 +115,17 @@ cdef unsigned int layout_traits(shape, strides, Py_ssize_t itemsize) except? 0xf
 
 
 cdef bint is_plain(const DLTensor* tensor, size_t* size) noexcept:
-    cdef long long count = 1, room = MOST_ELEMENTS
+    cdef long long count = 1
     cdef int i
     if tensor.ndim < 0 or (tensor.ndim and tensor.shape == NULL) or tensor.dtype.lanes != 1 \
             or tensor.dtype.bits % 8:
         return False
     for i in range(tensor.ndim - 1, -1, -1):
-        if tensor.shape[i] < 0 or tensor.shape[i] > room // count:
-            return False
         if tensor.strides != NULL and tensor.shape[i] != 1 and tensor.strides[i] != count:
             return False
-        count *= tensor.shape[i]
+        if tensor.shape[i] < 0 or __builtin_mul_overflow(count, tensor.shape[i], &count) \
+                or count > MOST_ELEMENTS:
+            return False
         if count == 0:
             break
     size[0] = <size_t>count * (tensor.dtype.bits // 8)

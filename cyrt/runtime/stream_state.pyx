@@ -137,10 +137,10 @@ cdef int flush_all(int ordinal, const char* reason) except -1:
 
 cdef bint is_captured(const StreamState* stream) noexcept:
     cdef CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE
-    # The default streams of threads other than this one cannot be asked, the legacy stream is never
-    # captured, and other libraries do not know a stream whose handle they do not have.
-    if not stream.has_exported_handle or stream.capturing or stream.ended \
-            or <size_t>stream.handle <= LEGACY or is_others_thread(stream):
+    # The legacy stream is never captured, other libraries do not know a stream whose handle they do
+    # not have, and the default streams of threads other than this one cannot be asked.
+    if <size_t>stream.handle <= LEGACY or not stream.has_exported_handle or stream.capturing \
+            or stream.ended or is_others_thread(stream):
         return False
     cu.cuStreamIsCapturing(stream.handle, &status)
     return status != CU_STREAM_CAPTURE_STATUS_NONE
