@@ -28,6 +28,7 @@ import cyrt.torch
 MODULES = (
     "cyrt",
     "cyrt.fft",
+    "cyrt.linalg",
     "cyrt.nn",
     "cyrt.numpy",
     "cyrt.optim",

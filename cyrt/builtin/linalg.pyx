@@ -154,8 +154,9 @@ cdef int record_linalg(Recorder encoder, int op, int dtype, Linalg* params,
     if op == JACOBI:
         return record_rounds(encoder, &launch, params, used, batch)
     if launch.entry.functions[LARGE] == NULL:
-        raise ValueError(f"{(<LoadedFunction>launch.entry.functions[SHARED]).name}: a block has too "
-                         f"little shared memory for {elements * size:,} bytes")
+        name = (<LoadedFunction>launch.entry.functions[SHARED]).name
+        raise ValueError(f"{name}: a block of this device has no {elements * size:,} bytes of "
+                         "shared memory")
     launch.variant = LARGE
     set_block(&launch, batch * params.tiles, MOST_THREADS)
     return record_launch(encoder, &launch, params, used, NUM_OPERANDS + 1, writes)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numpy.linalg import LinAlgError as _NumPyError
+
 _ADVICE = {
     "CUDA_ERROR_NO_DEVICE": "No GPU is visible: install the NVIDIA driver, check nvidia-smi and "
     "CUDA_VISIBLE_DEVICES, or set CYRT_DEVICE=emulated.",
@@ -69,6 +71,19 @@ class CudaError(RuntimeError):
             if more:
                 message += f"\n{more}"
         return message
+
+
+class LinAlgError(_NumPyError):
+    """A matrix has no result: it is singular, not positive definite or not finite.
+
+    It is raised by whatever waits next for a value of the stream; see :func:`cyrt.linalg.cholesky`.
+    It is a subclass of NumPy's exception of that name.
+    """
+
+    __module__ = "cyrt.linalg"
+
+    def __init__(self, message: str = ""):
+        super().__init__(message)
 
 
 class OutOfMemoryError(CudaError, MemoryError):

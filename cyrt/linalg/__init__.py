@@ -5,8 +5,7 @@ not wait: a matrix for which there is no result, such as a singular one, gets Na
 waits next for a value raises :class:`LinAlgError`.
 """
 
-from numpy.linalg import LinAlgError
-
+from cyrt.driver.errors import LinAlgError
 from cyrt.linalg.factorizations import (
     cholesky,
     det,

@@ -51,7 +51,7 @@ def cholesky(name: str, x: Array, check: bool) -> tuple[Array, Array | None]:
         end = min(j + BLOCK, n)
         factor, failed = cholesky_of(name, a[..., j:end, j:end], check)
         a[..., j:end, j:end] = factor
-        if info is not None:
+        if info is not None and failed is not None:
             info = where((info == 0) & (failed != 0), failed + j, info)
         if end < n:
             identity = broadcast_to(eye(end - j, dtype=x.dtype, device=x.device), factor.shape)

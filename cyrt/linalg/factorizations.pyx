@@ -382,8 +382,8 @@ def det(x, /):
     Examples
     --------
     >>> import cyrt
-    >>> cyrt.linalg.det(cyrt.asarray([[1.0, 2.0], [3.0, 4.0]]))
-    Array(-2., dtype=float32)
+    >>> cyrt.linalg.det(cyrt.asarray([[2.0, 1.0], [4.0, 3.0]]))
+    Array(2., dtype=float32)
     """
     cdef Call call
     cdef Array a = square_of("det", "x", x), result

@@ -46,7 +46,8 @@ def _vector(x: Array, axes: tuple[int, ...], keepdims: bool, order: Any) -> Arra
         return total(sizes, axis=axes, keepdims=keepdims)
     if order == 0:
         return total(astype(sizes != 0, sizes.dtype), axis=axes, keepdims=keepdims)
-    return total(sizes**order, axis=axes, keepdims=keepdims) ** (1 / order)
+    found: Array = total(sizes**order, axis=axes, keepdims=keepdims) ** (1 / order)
+    return found
 
 
 def vector_norm(
@@ -150,7 +151,7 @@ def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: float | str | None 
         # Columns are summed for 1; then the reduction is along the other axis.
         summed = -2 if ord in (1, -1) else -1
         sums = total(magnitude(array), axis=summed, keepdims=True)
-        reduce = greatest if ord > 0 else least  # type: ignore[operator]  # it is a number
+        reduce = greatest if ord > 0 else least
         return reduce(sums, axis=(-2, -1), keepdims=keep)
     raise ValueError(
         f"matrix_norm: ord: expected 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, got {ord!r}"

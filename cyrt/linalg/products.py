@@ -169,14 +169,14 @@ def matrix_power(x: Array, n: int, /) -> Array:
         return copy(broadcast_to(identity, x.shape))
     if exponent < 0:
         x, exponent = inv(x), -exponent
-    found = None
-    while True:
+    found: Array | None = None
+    power = x
+    while exponent:
         if exponent & 1:
-            found = x if found is None else matmul(found, x)
+            found = power if found is None else matmul(found, power)
         exponent >>= 1
-        if not exponent:
-            return found if found is not x else x + 0
-        x = matmul(x, x)
+        power = matmul(power, power) if exponent else power
+    return copy(x) if found is None or found is x else found
 
 
 def _best_order(sizes: list[int]) -> dict[tuple[int, int], int]:

@@ -349,6 +349,12 @@ def vecdot(x1, x2, /, *, axis=-1):
         devices.
     numpy.exceptions.AxisError
         An array lacks the axis, or the axis is not counted from the end.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.vecdot(cyrt.asarray([[1, 2], [3, 4]]), cyrt.asarray([1, 1]))
+    Array([3, 7], dtype=int64)
     """
     if recording and (is_followed(x1) or is_followed(x2)):
         return record_call(vecdot, (x1, x2, axis))
@@ -624,6 +630,12 @@ def matrix_transpose(x, /):
     ------
     ValueError
         x has fewer than two dimensions.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.matrix_transpose(cyrt.asarray([[1, 2, 3], [4, 5, 6]])).shape
+    (3, 2)
     """
     if recording and is_followed(x):
         return record_call(matrix_transpose, (x,))

@@ -3,6 +3,7 @@
 
 from sys import _getframe
 
+from cyrt.driver.errors import LinAlgError
 from cyrt.driver.frames import outside_line
 from cyrt.runtime.state cimport StreamState
 
@@ -41,8 +42,6 @@ cdef long long new_site(str function, str text, code, instruction) except -1:
 
 
 cdef int raise_reported(StreamState* stream) except -1:
-    from numpy.linalg import LinAlgError
-
     cdef unsigned long long word = cyrt_take_failure(stream.failure)
     if word == <unsigned long long>NO_FAILURE:      # another thread has raised it
         return 0
