@@ -1,4 +1,3 @@
-# cython: wraparound=True
 """Factorizations of matrices, systems of equations, eigenvalues and singular values. Matrices that
 do not fit into the shared memory of a block of threads are factored by cyrt/linalg/blocked.py."""
 
