@@ -10,6 +10,10 @@
 // multiplied by factors that depend on line and point. Transforms of any length are a convolution
 // with a chirp (Bluestein, 1970): inputs and results are multiplied by tables.
 //
+// An even number of real values is a line of half as many complex points, from whose transform the
+// first half of the spectrum follows, and back (Cooley, Lewis and Welch, "The fast Fourier transform
+// algorithm: programming considerations", 1970).
+//
 // All transforms are forward; an inverse one conjugates its input and its result.
 #pragma once
 
@@ -116,8 +120,43 @@ __device__ inline FftLine fft_line(const Fft& args, uint32 line) {
     return {sub, offset[1] + sub * args.from.sub, offset[0] + sub * args.to.sub};
 }
 
+template <class T> __device__ __forceinline__ complex<T> fft_read(const Fft& args, int64 at) {
+    if (args.flags & FFT_REAL_IN) return {global<T>(args.input)[at], T(0)};
+    return global<complex<T>>(args.input)[at];
+}
+
+// Point k of a packed line: two real numbers.
+template <class T>
+__device__ __forceinline__ complex<T> fft_load_pair(const Fft& args, FftLine line, uint32 k) {
+    int64 at = line.from + k * args.from.point;
+    complex<T> x = {};
+    if (2 * k < args.from.valid) x.re = global<T>(args.input)[at];
+    if (2 * k + 1 < args.from.valid) x.im = global<T>(args.input)[at + args.from.sub];
+    return x;
+}
+
+// The conjugate of point k of a packed line whose inverse transform is pairs of real numbers. The
+// imaginary parts of the first and the last number of the spectrum have no effect.
+template <class T>
+__device__ __forceinline__ complex<T> fft_load_half(const Fft& args, FftLine line, uint32 k) {
+    uint32 other = args.n - k;
+    complex<T> a = {}, b = {};
+    if (k < args.from.valid) a = fft_read<T>(args, line.from + k * args.from.point);
+    if (other < args.from.valid) b = fft_read<T>(args, line.from + other * args.from.point);
+    if (args.flags & FFT_CONJUGATE_IN) {
+        a.im = -a.im;
+        b.im = -b.im;
+    }
+    if (k == 0) a.im = b.im = 0;
+    complex<T> w = global<complex<T>>(args.half)[k];
+    complex<T> odd = turned(complex<T>{a.re - b.re, -(a.im + b.im)} * w);
+    return complex<T>{a.re + b.re, b.im - a.im} + odd;
+}
+
 template <class T>
 __device__ __forceinline__ complex<T> fft_load(const Fft& args, FftLine line, uint32 k) {
+    if (args.flags & FFT_PACKED_IN) return fft_load_pair<T>(args, line, k);
+    if (args.flags & FFT_PACKED_OUT) return fft_load_half<T>(args, line, k);
     uint32 index = k * args.from.step + line.sub, stored = index;
     int64 at = line.from + k * args.from.point;
     bool mirrored = args.flags & FFT_HERMITIAN && index > args.length / 2;
@@ -127,11 +166,7 @@ __device__ __forceinline__ complex<T> fft_load(const Fft& args, FftLine line, ui
     }
     complex<T> x = {};
     if (stored >= args.from.valid || index >= args.length) return x;
-    if (args.flags & FFT_REAL_IN) {
-        x.re = global<T>(args.input)[at];
-    } else {
-        x = global<complex<T>>(args.input)[at];
-    }
+    x = fft_read<T>(args, at);
     if (mirrored != bool(args.flags & FFT_CONJUGATE_IN)) x.im = -x.im;
     if (args.in_table) x = x * global<complex<T>>(args.in_table)[index];
     return x;
@@ -152,7 +187,10 @@ __device__ __forceinline__ void fft_store(const Fft& args, FftLine line, uint32 
     T scale = args.scale;
     x = {x.re * scale, x.im * scale};
     if (args.flags & FFT_CONJUGATE_OUT) x.im = -x.im;
-    if (args.flags & FFT_REAL_OUT) {
+    if (args.flags & FFT_PACKED_OUT) {
+        global<T>(args.out)[at] = x.re;
+        global<T>(args.out)[at + args.to.sub] = x.im;
+    } else if (args.flags & FFT_REAL_OUT) {
         global<T>(args.out)[at] = x.re;
     } else {
         global<complex<T>>(args.out)[at] = x;
@@ -171,7 +209,7 @@ template <class T> struct FftBlock {
 
     __device__ __forceinline__ FftBlock(const Fft& args, uint32 number, complex<T>* shared)
         : args(args), pass(args.pass[number]), shared(shared), begin(blockIdx.x * args.tile.size),
-          first(number == 0), last(number + 1 == args.passes) {
+          first(number == 0), last(number + 1 == args.passes && !(args.flags & FFT_PACKED_IN)) {
         uint32 left = args.lines - begin;
         lines = left < args.tile.size ? left : args.tile.size;
         by_lines = args.flags & (first ? FFT_LINES_IN : FFT_LINES_OUT);
@@ -273,6 +311,27 @@ template <int R, class T> __device__ __forceinline__ void fft_pass(const FftBloc
     if (!block.last) __syncthreads();
 }
 
+// The first half of the spectrum of packed lines, from their transforms in shared memory. Results k
+// and n - k come from the same two points.
+template <class T> __device__ __forceinline__ void fft_unpack(const FftBlock<T>& block) {
+    const Fft& args = block.args;
+    uint32 pairs = args.n / 2 + 1, all = args.tile.size * pairs;
+#pragma unroll 1
+    for (uint32 t = threadIdx.x; t < all; t += blockDim.x) {
+        uint32 line = args.flags & FFT_LINES_OUT ? t % args.tile.size : t / pairs;
+        uint32 k = args.flags & FFT_LINES_OUT ? t / args.tile.size : t - line * pairs;
+        if (line >= block.lines) continue;
+        FftLine place = fft_line(args, block.begin + line);
+        complex<T> a = *block.at(line, k), b = *block.at(line, k == 0 ? 0 : args.n - k);
+        complex<T> even = {(a.re + b.re) / 2, (a.im - b.im) / 2};
+        complex<T> odd = turned(complex<T>{(a.re - b.re) / 2, (a.im + b.im) / 2});
+        odd = odd * global<complex<T>>(args.half)[k];
+        complex<T> difference = even - odd;
+        fft_store(args, place, k, even + odd);
+        if (k != args.n - k) fft_store(args, place, args.n - k, conj(difference));
+    }
+}
+
 template <class T> __device__ inline void fft(const Fft& args) {
     extern __shared__ __align__(16) unsigned char fft_points[];
     wait_for_dependencies(args);
@@ -281,7 +340,10 @@ template <class T> __device__ inline void fft(const Fft& args) {
     for (uint32 number = 0; number < args.passes; ++number) {
         FftBlock<T> block(args, number, reinterpret_cast<complex<T>*>(fft_points));
         switch (block.pass.radix) {
-        case 1: fft_end<1>(block); break;  // a line of one point
+        case 1:  // a line of one point
+            fft_end<1>(block);
+            __syncthreads();
+            break;
         case 2: fft_pass<2>(block); break;
         case 3: fft_pass<3>(block); break;
         case 4: fft_pass<4>(block); break;
@@ -289,6 +351,9 @@ template <class T> __device__ inline void fft(const Fft& args) {
         case 7: fft_pass<7>(block); break;
         case 8: fft_pass<8>(block); break;
         }
+    }
+    if (args.flags & FFT_PACKED_IN) {
+        fft_unpack(FftBlock<T>(args, 0, reinterpret_cast<complex<T>*>(fft_points)));
     }
 }
 

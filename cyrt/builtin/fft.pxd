@@ -24,6 +24,7 @@ cdef struct Transform:
     long long inputs        # elements of the input along the axis
     long long outputs       # those of the output
     unsigned int kind       # flags FFT_REAL_IN, FFT_REAL_OUT and FFT_HERMITIAN
+    bint half               # the input or the output is the first half of a spectrum
     bint inverse            # the sign of the exponent
     double scale            # by which results are multiplied
 

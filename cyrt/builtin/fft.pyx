@@ -33,6 +33,8 @@ cdef extern from "params/fft.h" nogil:
     enum: FFT_CONJUGATE_OUT
     enum: FFT_LINES_IN
     enum: FFT_LINES_OUT
+    enum: FFT_PACKED_IN
+    enum: FFT_PACKED_OUT
     unsigned int FFT_PADDED(unsigned int i, int itemsize)
     cdef struct FftPass:
         unsigned int radix
@@ -41,7 +43,7 @@ cdef extern from "params/fft.h" nogil:
         long long point, sub
         unsigned int step, valid
     cdef struct Fft:
-        unsigned long long input, out, roots, in_table, out_table, high, low
+        unsigned long long input, out, roots, in_table, out_table, half, high, low
         double scale
         FftSide source "from"
         FftSide to
@@ -57,6 +59,7 @@ cdef enum:
     SIDE_BYTES = 128        # of adjacent lines, which a block transforms together
     SECTOR_BYTES = 32       # the fewest
     THREADS = 256           # of a block of short lines
+    RESIDENT = 1024         # threads that a multiprocessor runs at once
 
 # The memory that a launch reads or writes.
 cdef enum Place:
@@ -94,7 +97,8 @@ cdef int record_fft(Recorder encoder, int dtype, const Operand* operands, int nd
     launch.entry = entry_of(encoder.state.ordinal, FFT, dtype)
     launch.variant = 0
     begin_key(&key, launch.entry, <unsigned long long>transform.axis << 32 | ndim << 8
-              | transform.kind << 2 | transform.inverse << 1 | (operands[1].strides != NULL))
+              | transform.kind << 3 | transform.half << 2 | transform.inverse << 1
+              | (operands[1].strides != NULL))
     add_word(&key, transform.n)
     add_word(&key, transform.inputs << 32 | transform.outputs)
     add_word(&key, scale[0])
@@ -156,14 +160,14 @@ cdef inline void set_place(Operand* place, Memory memory) noexcept:
 
 
 @functools.lru_cache(maxsize=64)
-def shared_tables(int ordinal, unsigned int epoch, int dtype, n, longest):
+def shared_tables(int ordinal, unsigned int epoch, int dtype, n, longest, packed):
     """Return the tables of a transform, and a Buffer with their bytes on the device; `epoch` is
     that of the device's context."""
-    return tables_on(ordinal, dtype, n, longest)
+    return tables_on(ordinal, dtype, n, longest, packed)
 
 
-cdef tuple tables_on(int ordinal, int dtype, n, longest):
-    tables = fft_tables.tables(n, longest, DTYPES[dtype].name)
+cdef tuple tables_on(int ordinal, int dtype, n, longest, packed):
+    tables = fft_tables.tables(n, longest, DTYPES[dtype].name, packed)
     buffer = Buffer(tables.data.nbytes, ordinal)
     buffer.copy_from(tables.data)
     return tables, buffer
@@ -182,7 +186,7 @@ cdef object make_plan(Recorder encoder, FftPlan* plan, const Launch* launch, int
     cdef Space space
     cdef int axis = transform.axis, batch = ndim - 1
     cdef FftLaunch* last
-    cdef bint convolved
+    cdef bint convolved, packed
     memset(plan, 0, sizeof(FftPlan))
     for d in range(ndim - 1, -1, -1):
         step = ins_below if operands[1].strides == NULL else operands[1].strides[d]
@@ -202,13 +206,15 @@ cdef object make_plan(Recorder encoder, FftPlan* plan, const Launch* launch, int
     longest = FFT_LONGEST
     while (FFT_PADDED(<unsigned int>longest, itemsize) + 1) * itemsize > limit:
         longest //= 2
+    packed = transform.half and fft_tables.is_packed(transform.n, longest)
+    points = transform.n // 2 if packed else transform.n
     if encoder.listed is None:
-        tables, buffer = shared_tables(ordinal, contexts[ordinal].epoch, dtype, transform.n,
-                                       longest)
+        tables, buffer = shared_tables(ordinal, contexts[ordinal].epoch, dtype, points, longest,
+                                       packed)
     else:
-        tables, buffer = tables_on(ordinal, dtype, transform.n, longest)
+        tables, buffer = tables_on(ordinal, dtype, points, longest, packed)
     plan.tables = <PyObject*>buffer
-    convolved = tables.points != transform.n
+    convolved = tables.points != points
 
     if convolved:
         plan.nbytes[<int>SPECTRUM] = count * tables.points * itemsize
@@ -225,14 +231,17 @@ cdef object make_plan(Recorder encoder, FftPlan* plan, const Launch* launch, int
     last = &plan.launches[plan.count - 1]
     if convolved:
         last.params.out_table = (<Buffer>buffer).address + <size_t>tables.conjugate
-    if convolved != transform.inverse:
-        last.params.flags |= FFT_CONJUGATE_OUT
-    if transform.inverse:
-        plan.launches[0].params.flags |= FFT_CONJUGATE_IN
+    if packed:
+        pack_launch(&last.params, <Buffer>buffer, tables, transform, in_step, out_step)
+    else:
+        if convolved != transform.inverse:
+            last.params.flags |= FFT_CONJUGATE_OUT
+        if transform.inverse:
+            plan.launches[0].params.flags |= FFT_CONJUGATE_IN
+        last.params.to.valid = <unsigned int>transform.outputs
     plan.launches[0].params.flags |= transform.kind & (FFT_REAL_IN | FFT_HERMITIAN)
     plan.launches[0].params.source.valid = <unsigned int>min(transform.n, transform.inputs)
     last.params.flags |= transform.kind & FFT_REAL_OUT
-    last.params.to.valid = <unsigned int>transform.outputs
     last.params.scale = transform.scale
     # Those who load the mirrored half of a spectrum count from the end of the transform.
     plan.launches[0].params.length = <unsigned int>transform.n
@@ -243,6 +252,25 @@ cdef object make_plan(Recorder encoder, FftPlan* plan, const Launch* launch, int
     for d in range(plan.count):
         choose_blocks(ordinal, &plan.launches[d], itemsize, limit)
     return buffer
+
+
+cdef int pack_launch(Fft* params, Buffer buffer, tables, const Transform* transform,
+                     long long in_step, long long out_step) except -1:
+    """Make pairs of real numbers the points of a launch. From half a spectrum the kernel computes
+    an inverse transform, so that for a forward one it conjugates the spectrum."""
+    params.half = buffer.address + <size_t>tables.half
+    if transform.kind & FFT_HERMITIAN:
+        params.to.point, params.to.sub = 2 * out_step, out_step
+        params.flags |= FFT_PACKED_OUT | FFT_CONJUGATE_OUT
+        if not transform.inverse:
+            params.flags |= FFT_CONJUGATE_IN
+    else:
+        params.source.point, params.source.sub = 2 * in_step, in_step
+        params.to.valid = <unsigned int>transform.outputs
+        params.flags |= FFT_PACKED_IN
+        if transform.inverse:
+            params.flags |= FFT_CONJUGATE_OUT
+    return 0
 
 
 cdef int add_launches(FftPlan* plan, const Launch* launch, Buffer buffer, tables,
@@ -333,7 +361,7 @@ cdef int set_passes(Fft* params, long long n) except -1:
 
 
 cdef inline long long threads_of(const Fft* params, long long lines) noexcept:
-    """Return the threads that hold so many lines in each pass."""
+    """Return the fewest threads that hold so many lines in each pass."""
     cdef long long most = 0
     cdef int i
     for i in range(<int>params.passes):
@@ -342,14 +370,25 @@ cdef inline long long threads_of(const Fft* params, long long lines) noexcept:
     return ceiling(most, WARP) * WARP
 
 
+cdef inline long long busy_threads(const Fft* params, long long lines) noexcept:
+    """Return the threads that have a butterfly each in every pass, at most those of a block."""
+    cdef long long most = 0
+    cdef int i
+    for i in range(<int>params.passes):
+        most = max(most, lines * params.passing[i].butterflies.size)
+    return min(ceiling(most, WARP) * WARP, FFT_BLOCK)
+
+
 cdef inline long long shared_bytes(const Fft* params, long long lines, int itemsize) noexcept:
-    return lines * params.pitch * itemsize if params.passes > 1 else 0
+    if params.passes == 1 and not params.flags & FFT_PACKED_IN:
+        return 0
+    return lines * params.pitch * itemsize
 
 
 cdef int choose_blocks(int ordinal, FftLaunch* each, int itemsize, long long limit) except -1:
     """Choose the lines of a block, and which lines and points adjacent threads take."""
     cdef Fft* params = &each.params
-    cdef long long tile = 1, wanted, blocks, fill = multiprocessors_of(ordinal)
+    cdef long long tile = 1, wanted, blocks, threads, fill = multiprocessors_of(ordinal)
     cdef bint columns_in, columns_out
     params.pitch = FFT_PADDED(params.n, itemsize) | 1
     columns_in = are_columns(params, &params.source, 1)
@@ -366,7 +405,9 @@ cdef int choose_blocks(int ordinal, FftLaunch* each, int itemsize, long long lim
         tile *= 2
     params.tile = divider(<unsigned int>tile)
     blocks = ceiling(params.lines, tile)
-    set_geometry(&each.launch.geometry, blocks, <unsigned int>threads_of(params, tile), 1)
+    threads = ceiling(ceiling(fill * RESIDENT, blocks), WARP) * WARP
+    threads = max(threads_of(params, tile), min(threads, busy_threads(params, tile)))
+    set_geometry(&each.launch.geometry, blocks, <unsigned int>threads, 1)
     each.launch.geometry.smem = <unsigned int>shared_bytes(params, tile, itemsize)
     allow_smem(<LoadedFunction>each.launch.entry.functions[each.launch.variant],
                each.launch.geometry.smem)

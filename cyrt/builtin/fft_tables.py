@@ -134,6 +134,8 @@ class Tables:
         The offsets of the factors between launches, and the bits of the index of the second one.
     chirp, spectrum, conjugate : int
         The offsets of the tables of a convolution: of the input, of the spectrum, of the result.
+    half : int
+        The offset of exp(-pi i k / n) for k < n, of a packed line.
     """
 
     data: np.ndarray[Any, np.dtype[np.uint8]]
@@ -146,10 +148,17 @@ class Tables:
     chirp: int
     spectrum: int
     conjugate: int
+    half: int
 
 
-def tables(n: int, longest: int, dtype: str) -> Tables:
-    """Compute the tables of a transform of n points in lines of at most `longest` points."""
+def is_packed(n: int, longest: int) -> bool:
+    """Return whether n real numbers are transformed as a line of n / 2 complex points."""
+    return n % 2 == 0 and n // 2 <= longest and is_direct(n // 2)
+
+
+def tables(n: int, longest: int, dtype: str, packed: bool = False) -> Tables:
+    """Compute the tables of a transform of n points in lines of at most `longest` points; `packed`:
+    of a line of n points that are pairs of real numbers."""
     pieces: list[np.ndarray[Any, np.dtype[np.uint8]]] = []
     end = 0
 
@@ -164,7 +173,9 @@ def tables(n: int, longest: int, dtype: str) -> Tables:
     points = n if is_direct(n) else convolution_length(n)
     split = lines(points, longest)
     starts = tuple(put(_roots_of_passes(each)) for each in split)
-    high = low = bits = to_input = spectrum = to_result = 0
+    high = low = bits = to_input = spectrum = to_result = half = 0
+    if packed:
+        half = put(roots(np.arange(n), 2 * n))
     if len(split) > 1:
         bits = (points.bit_length() + 1) // 2
         low = put(roots(np.arange(1 << bits), points), "complex128")
@@ -178,4 +189,4 @@ def tables(n: int, longest: int, dtype: str) -> Tables:
         spectrum = put(np.fft.fft(kernel) / points)
         to_result = put(factors.conj())
     data = np.concatenate(pieces)
-    return Tables(data, points, split, starts, high, low, bits, to_input, spectrum, to_result)
+    return Tables(data, points, split, starts, high, low, bits, to_input, spectrum, to_result, half)

@@ -88,6 +88,7 @@ cdef Array along(str name, Array x, int axis, long long n, object norm, Kind kin
     transform.axis, transform.n, transform.inverse = axis, n, inverse
     transform.inputs = x.dims[axis]
     transform.outputs = n // 2 + 1 if kind == TO_HALF else n
+    transform.half = kind != COMPLEX
     transform.scale = scale_of(name, norm, n, inverse)
     if kinds[x.code] == c"f":
         transform.kind |= FFT_REAL_IN

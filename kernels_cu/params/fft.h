@@ -16,7 +16,10 @@ enum {
     FFT_CONJUGATE_IN = 8,
     FFT_CONJUGATE_OUT = 16,
     FFT_LINES_IN = 32,  // adjacent threads load from, store to adjacent lines
-    FFT_LINES_OUT = 64
+    FFT_LINES_OUT = 64,
+    // Pairs of real numbers are the complex points of a line of half the length.
+    FFT_PACKED_IN = 128,  // the output is the first half of the spectrum
+    FFT_PACKED_OUT = 256  // the input is the first half of the spectrum, or its conjugate
 };
 
 // Where point i of a line is in shared memory: gaps keep strided accesses off the same bank.
@@ -43,6 +46,7 @@ struct CYRT_PARAMETERS Fft {
     CYRT_POINTER(const void) roots;      // of each pass: n - 1 factors
     CYRT_POINTER(const void) in_table;   // factors by logical index; 0: none
     CYRT_POINTER(const void) out_table;  // the same
+    CYRT_POINTER(const void) half;       // of packed lines: exp(-pi i k / n), k < n
     CYRT_POINTER(const void) high;       // factors between launches, complex128; 0: none:
     CYRT_POINTER(const void) low;        // w ** i is high[i >> low_bits] * low[rest]
     double scale;

@@ -88,6 +88,22 @@ def test_long_ones(n):
         check(cyrt.fft.irfft(cyrt.asarray(narrow), n), expected, epsilons_of(n), wide)
 
 
+@pytest.mark.parametrize("n", [2, 6, 14, 16, 30, 98, 1024, 12000, 16384, 16386])
+@pytest.mark.parametrize("name", ["rfft", "irfft", "hfft", "ihfft"])
+def test_pairs_of_real_numbers(name, n):
+    """Of strided inputs along both axes, cut and padded."""
+    size = n if name in REAL_INPUT else n // 2 + 1
+    x = inputs_of(name, (6, size), seed=n)
+    device, reference = cyrt.asarray(x), getattr(np.fft, name)
+    function = getattr(cyrt.fft, name)
+    check(function(device, n), reference(widened(x), n))
+    check(function(device[::-2, ::-1], n), reference(widened(x[::-2, ::-1]), n))
+    check(function(device.T, n, 0), reference(widened(x.T), n, 0))
+    check(function(device[:, : size - 1 or 1], n), reference(widened(x[:, : size - 1 or 1]), n))
+    if name in ("irfft", "hfft"):
+        check(function(device.real, n), reference(widened(x.real), n))
+
+
 @pytest.mark.parametrize("n", [(1 << 20) - 1, 1 << 20, (1 << 20) + 1])
 def test_a_million_points(n):
     x = numbers(n, "complex64")
