@@ -159,10 +159,12 @@ cdef Memory pointer_argument(object value, const Param* param):
     cdef list layout = []
     if isinstance(value, int):
         raise TypeError("an int is not a pointer; use cyrt.pointer(address, nbytes)")
-    memory = as_buffer(value, param.writes, layout)
-    shape, strides, first, kind, itemsize, _ = layout
+    memory = as_buffer(value, False, layout)
+    shape, strides, first, kind, itemsize, read_only = layout
     memory.address += <long long>first
     memory.traits = layout_traits(shape, strides, itemsize)
+    if read_only and param.writes and not memory.traits & READ_ONLY:
+        as_buffer(value, True, [])      # raises; for elements that share memory, check_array does
     # Memory without a dtype is described as bytes, because a protocol requires some element type.
     if kind != "V" and (itemsize > 1 or hasattr(value, "dtype")):
         memory.traits |= type_traits.get((kind, itemsize), OTHER_TYPE)
