@@ -30,6 +30,12 @@ def emptied():
     return cyrt.memory_stats()
 
 
+def most_reserved(emptied, peak):
+    """Return the bytes that the pool may have reserved after large blocks were in use, `peak` bytes
+    at once: a tenth more than those and what was in use before, and some slabs."""
+    return emptied["reserved"] + peak + (emptied["reserved"] + peak) / 10 + 3 * SLAB
+
+
 def address(buffer):
     """Without handing it out, which would change where the memory goes."""
     return repr(buffer).partition(" at ")[2]
@@ -106,7 +112,7 @@ def test_large_blocks_hold_little_more_than_their_peak():
                 largest = max(largest, x.nbytes)
                 del x
         after = cyrt.memory_stats()
-    assert after["reserved"] - emptied["in_use"] <= 1.1 * largest + 3 * SLAB
+    assert after["reserved"] <= most_reserved(emptied, largest)
     assert after["driver_allocations"] - emptied["driver_allocations"] <= 12
 
 
@@ -119,7 +125,7 @@ def test_a_large_array_that_grows_leaves_no_trail(emptied):
         after = cyrt.memory_stats()
     assert x.size == (1 << 18) + 40 * (1 << 16)
     # While it grows both lengths are there.
-    assert after["reserved"] - emptied["in_use"] <= 1.1 * 2.2 * 4 * x.size + 3 * SLAB
+    assert after["reserved"] <= most_reserved(emptied, 2.2 * x.nbytes)
 
 
 def test_sizes_that_alternate_keep_memory_flat():
@@ -569,9 +575,7 @@ def test_memory_that_is_being_freed_is_waited_for(python):
     """Without the pool, memory goes back to the driver when a kernel that uses it has ended."""
     done = python(
         """
-import sys, threading
 import cyrt
-sys.path.append("tests")
 from gates import Gate
 gate = Gate()
 x = cyrt.Buffer(40 << 20)
@@ -581,6 +585,7 @@ del x
 gate.open_in(0.3)
 y = cyrt.Buffer(40 << 20)
 """,
+        folders=[Path(__file__).parents[1]],
         CYRT_POOL="0",
         CYRT_GRAPHS="0",
         CYRT_EMULATED_MEMORY="64M",
