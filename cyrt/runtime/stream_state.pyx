@@ -47,13 +47,31 @@ cdef StreamState* new_state(int ordinal, CUstream handle, int priority, bint own
     return state
 
 
+cdef StreamState* captured_state(int ordinal, CUstream handle) noexcept:
+    """Return the newest state of a handle of another library, NULL if there is none."""
+    cdef StreamState* state = states[ordinal]
+    while state != NULL and (state.owned or state.handle != handle):
+        state = state.next
+    return state
+
+
 cdef StreamState* wrapped_state(int ordinal, CUstream handle) except NULL:
     cdef unsigned long long identity = 0
     cdef unsigned int epoch = context_of(ordinal).epoch
+    cdef CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE
     cdef StreamState* state
     cdef int priority = 0
     cdef CUresult result
     cdef int entered = enter(ordinal, epoch, b"cuStreamGetId")
+    if <size_t>handle > LEGACY:
+        cu.cuStreamIsCapturing(handle, &status)
+    if status != CU_STREAM_CAPTURE_STATUS_NONE:
+        # The driver does not tell the id of a stream that is being captured, and the call would end
+        # the capture. A stream that cyrt does not know yet gets a state, which it has until its id
+        # can be asked for: all that it is used for until then becomes part of the graph.
+        leave_quietly(entered)
+        state = captured_state(ordinal, handle)
+        return state if state != NULL else new_state(ordinal, handle, 0, False)
     result = cu.cuStreamGetId(handle, &identity)
     if result == CUDA_SUCCESS:
         cu.cuStreamGetPriority(handle, &priority)

@@ -81,7 +81,10 @@ CYRT_API CUresult cuStreamGetFlags(CUstream handle, unsigned* out) {
 }
 
 CYRT_API CUresult cuStreamGetId(CUstream handle, unsigned long long* out) {
-    return ask(out, handle, [](const Stream& stream) { return stream.id; });
+    return uncaptured_stream_entry(handle, [&](Stream& stream) {  // as driver 580 refuses it
+        require(out);
+        *out = stream.id;
+    });
 }
 
 CYRT_API CUresult cuStreamGetCtx(CUstream handle, CUcontext* out) {
