@@ -73,7 +73,6 @@ def test_failures(rng):
         cyrt.synchronize()
 
 
-@pytest.mark.parametrize("dtype", TYPES)
 def test_solve_and_inv(rng, dtype):
     n = size_of(dtype)
     x = np.stack([with_condition(rng, n, n, c, dtype) for c in (10, 1e5)])
@@ -102,7 +101,6 @@ def test_solve_triangular(rng, dtype, lower, trans):
     assert error(a @ found.numpy(), np.broadcast_to(b, (2, 70, 40)), dtype, size) < 70
 
 
-@pytest.mark.parametrize("dtype", TYPES)
 def test_determinants(rng, dtype):
     n = size_of(dtype)
     x = np.stack([with_condition(rng, n, n, 10, dtype) for _ in range(2)]) * 2
@@ -135,9 +133,9 @@ def test_qr(rng, dtype, shape):
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("shape", [(48, 48), (200, 20), (20, 200)])
+@pytest.mark.parametrize("shape", [(30, 30), (200, 20), (20, 200)])
 def test_svd(rng, dtype, shape):
-    limit_shared_bytes(1 << 13 if dtype == "float32" else 1 << 16)
+    limit_shared_bytes(5_000 if dtype == "float32" else 25_000)
     x = normal(rng, shape, dtype)
     k = min(shape)
     for full in (True, False):
@@ -151,10 +149,9 @@ def test_svd(rng, dtype, shape):
     np.testing.assert_allclose(values, s, rtol=1e-3)
 
 
-@pytest.mark.parametrize("dtype", TYPES)
 def test_eigenvalues(rng, dtype):
-    limit_shared_bytes(1 << 13)
-    x = hermitian(rng, (2, 41, 41), dtype)
+    limit_shared_bytes(1 << 12)
+    x = hermitian(rng, (2, 25, 25), dtype)
     values, vectors = (each.numpy() for each in linalg.eigh(cyrt.asarray(x)))
     v = wide(vectors)
     assert error(wide(x) @ v, v * wide(values)[:, None], dtype, norm(x)) < 100
