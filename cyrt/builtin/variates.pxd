@@ -6,7 +6,7 @@ from cyrt.graph.commit cimport Recorder
 cdef extern from "params/variates.h" nogil:
     enum: VARIATES_PARAMETERS
 
-# Record n random numbers of a key into operand 0. Then come the distribution's parameters, contiguous
-# float64 arrays of n elements, or numbers as float64.
+# Record n random numbers of a key into operand 0. The other operands are the distribution's
+# parameters: contiguous float64 arrays of n elements, or numbers as float64.
 cdef int record_variates(Recorder encoder, int op, int dtype, unsigned long long key,
                          const Operand* operands, long long n) except -1

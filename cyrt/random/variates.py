@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -39,7 +39,7 @@ from cyrt.random.keys import Key, bits_of, keyed, split
 from cyrt.runtime.device import Device
 
 _FLOAT64 = _dtype("float64")
-_Device = Device | int | str | None
+_Device = Device | SupportsIndex | str | None
 # The largest mean of counts, which are int64.
 _MOST = 2.0**62
 
