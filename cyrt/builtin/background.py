@@ -1,7 +1,8 @@
 """The thread that compiles fused kernels, for which nothing waits.
 
 INVARIANTS
-- One batch is compiled at a time.
+- One batch is compiled at a time, of those that wait the one that was launched last: a batch of a
+  loop that has ended does not keep those of the next loop waiting.
 - The compiler runs with low priority, in a thread of its own: one that holds the GIL while other
   processes come first would make the program wait.
 - Threads that end with the process: its end waits for none of them. NVRTC would crash if its exit
@@ -16,7 +17,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from cyrt.driver import table
@@ -86,10 +87,21 @@ def at_low_priority(function: Callable[..., _T], *args: Any) -> _T:
     return results[0]
 
 
+def _next(waiting: list[Any]) -> Any:
+    """Take the batch that was launched last from those that wait; wait for one if none does."""
+    if not waiting:
+        waiting.append(_queue.get())
+    with contextlib.suppress(Empty):
+        while True:
+            waiting.append(_queue.get_nowait())
+    return waiting.pop(max(range(len(waiting)), key=lambda i: waiting[i].used))
+
+
 def _run() -> None:
     global _done
+    waiting: list[Any] = []
     while True:
-        fusion = _queue.get()
+        fusion = _next(waiting)
         try:
             if table.is_open() and fusion.wanted:
                 from cyrt.builtin.fusion.batches import fuse

@@ -18,9 +18,9 @@
 # - The memory that the nodes of a fused plan use determines their order: all edges between the
 #   operations of two kernels have the same direction.
 # - A fused plan is compared with the script's plan once, by events around launches of both in turn.
-#   It is dropped if it is not clearly faster. Nothing that the host does is between the events but
-#   the launch: a thread that compiles other batches may have the GIL for milliseconds. On the
-#   emulated device a fused plan is kept: times there tell nothing about a GPU.
+#   It is dropped if it is not clearly faster. The GIL is not taken between the events and the
+#   launch: waiting for it would be part of the time. On the emulated device a fused plan is kept:
+#   times there tell nothing about a GPU.
 # - If the driver refuses a fused plan, it is dropped, and the script's plan is launched instead. It
 #   uses the same memory, which nothing else has used meanwhile: this happens in the turn.
 # - The batch's Plan, its names, and where batches end do not depend on which of them runs.
@@ -61,7 +61,9 @@ cdef struct Transfers:
     int count, room
 
 cdef class Fusion(Execs):
-    cdef Recording* plain       # the nodes of the script, without references
+    # The nodes of the script, without references. The parameters and geometry are those of the last
+    # launch of the fused plan, or those that it was made of.
+    cdef Recording* plain
     cdef char* dead             # for each use: whether its memory had another owner at the launch
     cdef Recording* recording   # the nodes of the fused plan; NULL: it is not complete
     cdef Executable exec        # the executable graph of the fused plan
@@ -79,9 +81,11 @@ cdef class Fusion(Execs):
     cdef list names_            # the name of the kernel of each of the script's nodes
     cdef list held_             # for each node of the fused plan, the script's nodes that it runs
     cdef readonly unsigned long long launches
+    cdef readonly unsigned long long used   # the clock of plans at the script's last launch
     cdef readonly unsigned int epoch    # the epoch of the device's context
     cdef unsigned long long bytes_saved
     cdef int num_fused          # nodes that run within fused kernels
+    cdef bint changed           # the script is not as at the last launch of the fused plan
     cdef bint abandoned         # the script is no longer kept, or the driver refuses the plan
     cdef readonly str reason    # why there is no fused plan; None: there may be one
     cdef double seconds         # how long it took to find and compile the kernels

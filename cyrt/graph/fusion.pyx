@@ -64,7 +64,7 @@ cdef Fusion new_fusion(StreamState* stream, Recording* script, Plan plan):
     if builtin.fuse == NULL or code is None or script.fusion != NULL:
         return None
     fusion = Fusion.__new__(Fusion)
-    fusion.stream, fusion.epoch = stream, stream.epoch
+    fusion.stream, fusion.epoch, fusion.used = stream, stream.epoch, plans.clock
     fusion.plain = recordings.new_recording()
     if not recordings.copy_nodes(fusion.plain, script, script.num_nodes):
         return None
@@ -504,6 +504,12 @@ cdef bint has_addresses(Fusion fusion, const Recording* script) noexcept:
     return True
 
 
+cdef bint is_unchanged(Fusion fusion, const Recording* script) noexcept:
+    """Return whether all parameters and the geometry are as at the last launch of the fused plan."""
+    return memcmp(script.blob, fusion.plain.blob, script.blob_bytes) == 0 and memcmp(
+        script.geometry, fusion.plain.geometry, script.num_nodes * sizeof(Geometry)) == 0
+
+
 cdef bint may_launch(Fusion fusion, const Recording* script) noexcept:
     """Return whether the fused plan does what the script does."""
     cdef const Use* use
@@ -514,9 +520,11 @@ cdef bint may_launch(Fusion fusion, const Recording* script) noexcept:
         use = &script.uses[fusion.unwritten[i]]
         if use.generation == use.block.generation:
             return False
-    return are_equal(&fusion.equal_geometry, script.geometry, fusion.plain.geometry) \
-        and are_equal(&fusion.equal_params, script.blob, fusion.plain.blob) \
-        and has_addresses(fusion, script)
+    fusion.changed = not is_unchanged(fusion, script)
+    return not fusion.changed or (
+        are_equal(&fusion.equal_geometry, script.geometry, fusion.plain.geometry)
+        and are_equal(&fusion.equal_params, script.blob, fusion.plain.blob)
+        and has_addresses(fusion, script))
 
 
 cdef bint prepare(Fusion self, bint changed) noexcept:
@@ -538,11 +546,14 @@ cdef int launch_fused(Fusion self, Recording* script, Plan plan, PlanStats* stat
     """Launch the fused plan of a script, and return how many parts of its parameters differed from
     those of the last launch; -1: the driver refuses it."""
     cdef CUresult result = CUDA_SUCCESS
-    cdef int i, differing, moved
+    cdef int i, differing = 0, moved = 0
     cdef bint refused
     self.busy += 1
-    differing = move(&self.params, self.recording.blob, script.blob)
-    moved = move(&self.geometry, self.recording.geometry, script.geometry)
+    if self.changed:
+        differing = move(&self.params, self.recording.blob, script.blob)
+        moved = move(&self.geometry, self.recording.geometry, script.geometry)
+        memcpy(self.plain.blob, script.blob, script.blob_bytes)
+        memcpy(self.plain.geometry, script.geometry, script.num_nodes * sizeof(Geometry))
     refused = not prepare(self, differing + moved != 0)
     if not refused:
         result = executables.launch(&self.exec, around)
@@ -587,6 +598,7 @@ cdef int launch(Recording* script, Plan plan, PlanStats* stats, Outcome* outcome
     cdef const CUevent* around = NULL
     cdef int differing = -1
     cdef bint fused = may_launch(self, script)
+    self.used = plans.clock
     if fused and self.trials < TRIALS:
         around = &self.events[2 * self.trials]
         fused = self.trials & 1 == 0

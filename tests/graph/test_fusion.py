@@ -5,6 +5,7 @@ Each program runs fused and with ``CYRT_FUSE=0``; its results are compared bit f
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import re
@@ -465,6 +466,35 @@ def test_memory_that_is_written_stays_where_it_is(compare):
     compare(program)
 
 
+def test_shapes_by_turns_share_a_kernel(stream, monkeypatch):
+    from cyrt.builtin.fusion import batches
+
+    compiled, compile = [], batches.compile
+    monkeypatch.setattr(batches, "compile", lambda *args: compiled.append(1) or compile(*args))
+    monkeypatch.setattr(batches, "_functions", {})
+    arrays = [(cyrt.ones(size), cyrt.ones(size) / 3) for size in (64, 96, 128)]
+
+    def run(loops):
+        for _ in range(ROUNDS):
+            for loop in loops:
+                loop.run(1)
+
+    with stream():
+        loops = [Loop(chain, *each) for each in arrays]
+        run(loops)
+        assert background.wait()
+        for loop in loops:
+            loop.run_fused(1)
+        assert len(compiled) == 1
+        found = [as_bytes(loop.state) for loop in loops]
+    with stream(fuse=False):
+        plain = [Loop(chain, *each) for each in arrays]
+        run(plain)
+        for loop in plain:
+            loop.run(1)
+        assert [as_bytes(loop.state) for loop in plain] == found
+
+
 def test_an_array_of_another_size_runs_as_recorded(compare):
     def program(settle):
         loop = Loop(chain, *start())
@@ -531,6 +561,54 @@ def test_what_cannot_be_compiled_runs_as_recorded(stream, monkeypatch):
         plain = Loop(chain, *start())
         plain.run(ROUNDS + 4)
         assert as_bytes(plain.state) == found
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EROFS, errno.EACCES])
+def test_a_cache_that_cannot_be_written(stream, monkeypatch, error):
+    """A full disk, or a folder that is read-only: kernels are compiled, and not kept."""
+    from cyrt.builtin.fusion import batches
+    from cyrt.jit.cache import Cache
+
+    def refuse(self, name, data):
+        raise OSError(error, os.strerror(error))
+
+    monkeypatch.setattr(Cache, "get", lambda self, key: None)
+    monkeypatch.setattr(Cache, "_put", refuse)
+    monkeypatch.setattr(batches, "_functions", {})
+    with stream():
+        loop = Loop(chain, *start())
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            loop.settle()
+        assert all(os.strerror(error) in str(each.message) for each in caught)
+        loop.run_fused()
+        found = as_bytes(loop.state)
+    with stream(fuse=False):
+        plain = Loop(chain, *start())
+        plain.run(ROUNDS + 4)
+        assert as_bytes(plain.state) == found
+
+
+def test_what_was_launched_last_is_compiled_first(stream, gate, monkeypatch):
+    """The batches of a loop that has ended wait until those of the next one are compiled."""
+    from cyrt.builtin.fusion import batches
+
+    compiled = []
+    complete = batches.fuse
+    monkeypatch.setattr(
+        batches, "fuse", lambda each: compiled.append(len(each.names)) or complete(each)
+    )
+    with stream():
+        Loop(lambda x: (x * 2 + 1,), cyrt.ones(N)).run()
+        assert until(lambda: compiled)  # the first one waits at the gate
+        Loop(lambda x: (x * 2 + 1 - x,), cyrt.ones(N)).run()
+        Loop(lambda x: ((x * 2 + 1 - x) / 3,), cyrt.ones(N)).run()
+        gate.set()
+        assert background.wait()
+    first, *others = compiled
+    assert first == 2
+    assert {3, 4} <= set(others)
+    assert others == sorted(others, reverse=True)
 
 
 @pytest.mark.parametrize("call", ["cuGraphInstantiateWithFlags", "cuGraphLaunch"])
