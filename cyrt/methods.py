@@ -33,7 +33,7 @@ from cyrt.ops.sort import argsort, sort
 from cyrt.ops.ternary import clip
 from cyrt.ops.views import diagonal, view_as
 from cyrt.other_names import ARRAY, Missing
-from cyrt.tape import recorded
+from cyrt.tape import record_put, recorded
 
 
 def _dir(self: Array, /) -> list[str]:
@@ -65,6 +65,7 @@ bind(
     put=put,
     put_at=put_at,
     real=functions.real,
+    record_put=record_put,
     recorded=recorded,
     repr_of=repr_of,
     round=round,

@@ -276,6 +276,14 @@ cdef object host_copy(Array x):
     return result
 
 
+cdef int refuse_export(object x) except -1:
+    """Raise TypeError if a tape follows an array whose memory is handed out."""
+    if recording and is_followed(x):
+        raise TypeError("the memory of an array that is differentiated is handed out, where it is "
+                        "a constant; cyrt.stop_gradient() makes one of it")
+    return 0
+
+
 cdef int check_equal_layout(Array x, object other, str what) except -1:
     """Raise ValueError if the other object is an array of another shape or type."""
     if hasattr(other, "shape") and hasattr(other, "dtype") \
@@ -378,6 +386,7 @@ cdef class Array(Operators):
     def ptr(self):
         """The device address of the first element, an int; see :attr:`Buffer.ptr` for its
         effects."""
+        refuse_export(self)
         return export_address(self)
 
     @property
@@ -472,6 +481,7 @@ cdef class Array(Operators):
         ValueError
             The array is not C-contiguous.
         """
+        refuse_export(self)
         return view_bytes(self, 0, self.size)
 
     def copy_from(self, source, stream=None, *, bint blocking=True):
@@ -495,6 +505,7 @@ cdef class Array(Operators):
             source is pageable host memory although `blocking` is False.
         """
         check_equal_layout(self, source, "copy_from")
+        refuse_export(source)
         copy_memory(self, bytes_of(source), stream, False, blocking)
 
     def copy_to(self, target, stream=None, *, bint blocking=True):
@@ -518,6 +529,8 @@ cdef class Array(Operators):
             C-contiguous, or the target is pageable host memory although `blocking` is False.
         """
         check_equal_layout(self, target, "copy_to")
+        if isinstance(target, Memory):
+            refuse_export(self)
         copy_memory(self, bytes_of(target), stream, True, blocking)
 
     def item(self, *index):
@@ -558,6 +571,7 @@ cdef class Array(Operators):
     def __array__(self, dtype=None, *, copy=None):
         if copy is False:
             raise ValueError("an Array lies on a device: NumPy gets a copy, never a view")
+        refuse_export(self)
         result = host_copy(self)
         return result if dtype is None else result.astype(dtype, copy=False)
 
@@ -588,6 +602,7 @@ cdef class Array(Operators):
             read-only view and ``max_version`` is below 1: only later versions have a flag for it.
         """
         cdef Array x = self
+        refuse_export(self)
         here = self.__dlpack_device__()
         if dl_device is not None and tuple(dl_device) != here:
             if tuple(dl_device) != (1, 0):
@@ -679,8 +694,7 @@ cdef class Array(Operators):
         return functions.get_by_arrays(self, key) if view is None else view
 
     def __setitem__(self, key, value):
-        if recording and (is_followed(self) or is_followed(value)):
-            functions.recorded(functions.put_at, (self, key, value))
+        if recording and functions.record_put(self, key, value):
             return
         view = view_at(self, key)
         if view is None:

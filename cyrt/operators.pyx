@@ -30,7 +30,7 @@ class _Functions:
         "matrix_transpose", "argpartition", "choose", "compress", "partition", "put",
         "searchsorted", "sort",
         # The tape.
-        "put_at", "recorded",
+        "put_at", "record_put", "recorded",
         # Scans, sums and products.
         "cumprod", "cumsum", "dot", "trace",
     )

@@ -23,6 +23,7 @@ cdef struct Call:
     unsigned long long versions     # sum of the versions of the arguments that are kept
     unsigned int operands           # bit of each operand that is followed
     int num_parents
+    unsigned int before             # version of the memory of `out`
     bint inside                     # `out` was followed
 
 cdef class Rule:
@@ -50,3 +51,5 @@ cdef int begin_call(Rule rule, PyObject** arguments, Py_ssize_t count, Call* cal
 cdef object end_call(Rule rule, PyObject** arguments, Py_ssize_t count, const Call* call,
                      object result, object out)
 cdef void abandon_call() noexcept
+# Raise TypeError if the tape follows an array whose value becomes a number: a constant.
+cdef int refuse_number(object x, str what) except -1

@@ -15,6 +15,7 @@ from cyrt.dtypes import DTYPES
 from cyrt.ndarray cimport Array, has_shape, shape_of, view_of
 from cyrt.kernels.vectorcall cimport PyVectorcall_NARGS, Vectorcall, offer_vectorcall
 from cyrt.operators cimport ops
+from cyrt.operators import functions
 from cyrt.runtime cimport taping
 from cyrt.runtime.memory cimport Memory, block_of
 from cyrt.runtime.state cimport Block
@@ -278,6 +279,11 @@ cdef class Tape:
     cdef int num_values, most_values
     cdef long long* sizes
     cdef int num_sizes, most_sizes
+    # The last write in place that was recorded: the block, its version before, and whether the
+    # tape had recorded another write into it.
+    cdef Block* written
+    cdef unsigned int version_before
+    cdef bint written_before
 
     def __cinit__(self):
         taping.num_tapes += 1
@@ -405,7 +411,12 @@ cdef int check_others(Rule rule, PyObject** arguments, Py_ssize_t count) except 
 cdef inline int check_out(Tape tape, Rule rule, object out, Call* call) except -1:
     """Raise ValueError if `out` is an argument of a differentiated function."""
     cdef int node
-    call.inside = is_followed(out)
+    cdef Block* block
+    if not isinstance(out, Array):
+        raise TypeError(f"{rule.name}: out: expected an Array for a value that is differentiated, "
+                        f"got {type(out).__name__}")
+    block = block_of(<Memory>out)
+    call.inside, call.before = is_followed(out), 0 if block == NULL else block.version
     if call.inside and tape.nodes[(<Memory>out).node].kind == LEAF:
         raise ValueError(f"{rule.name}: an argument of a differentiated function is written; copy() "
                          "makes an array that may be")
@@ -479,8 +490,9 @@ cdef object end_call(Rule rule, PyObject** arguments, Py_ssize_t count, const Ca
     tape = <Tape>this_thread().current
     if call.mask == 0:
         if call.inside:             # what it held is gone
-            follow_write(tape, <Array>out)
-            (<Array>out).tape = 0
+            follow_write(tape, <Array>out, call.before)
+            follow(tape, <Array>out, add_node(tape, OUTPUT, 0, 0, <Array>out, 0))
+            return result
         for each in result if isinstance(result, (tuple, list)) else (result,):
             if isinstance(each, Memory) and not is_among(each, arguments, count):
                 (<Memory>each).tape = 0
@@ -494,7 +506,7 @@ cdef object end_call(Rule rule, PyObject** arguments, Py_ssize_t count, const Ca
             return result
         node = add_call(tape, rule, arguments, count, call, result, <Array>result)
         if out is not None:
-            follow_write(tape, <Array>out)
+            follow_write(tape, <Array>out, call.before)
         follow(tape, <Array>result, node)
         return result
     if not isinstance(result, (tuple, list)):
@@ -511,11 +523,64 @@ cdef object end_call(Rule rule, PyObject** arguments, Py_ssize_t count, const Ca
     return result
 
 
-cdef inline void follow_write(Tape tape, Array out) noexcept:
+cdef inline void follow_write(Tape tape, Array out, unsigned int before) noexcept:
     """Note that the tape has recorded a write into an array's memory."""
     cdef Block* block = block_of(out)
     if block != NULL:
-        block.tape = tape.number
+        tape.written, tape.version_before = block, before
+        tape.written_before = block.tape == (tape.number << 24 | block.generation & 0xffffff)
+        block.tape = tape.number << 24 | block.generation & 0xffffff
+
+
+cdef bint is_part(Array x, object key, Array value) except -1:
+    """Return whether an array is the view x[key]."""
+    cdef Thread* thread = this_thread()
+    cdef Array view
+    cdef int d
+    thread.suspended += 1
+    try:
+        view = x[key]
+    finally:
+        thread.suspended -= 1
+    if view.address != value.address or view.code != value.code \
+            or not has_shape(view, value.ndim_, value.dims):
+        return False
+    for d in range(view.ndim_):
+        if view.dims[d] != 1 and view.steps[d] != value.steps[d]:
+            return False
+    return True
+
+
+cdef int accept_write(Array x, object key, object value) except -1:
+    """In ``x[key] += 1`` Python writes a view of x, and then assigns the view to x[key]: if nothing
+    but that view was written since, x is not stale."""
+    cdef Tape tape = <Tape>this_thread().current
+    cdef Block* block
+    cdef Array part
+    if not isinstance(value, Array):
+        return 0
+    part, block = <Array>value, block_of(x)
+    if part.tape != tape.number or block == NULL or block_of(part) != block \
+            or tape.written != block or part.version != block.version or part is x:
+        return 0
+    if x.tape == tape.number:
+        if x.version == tape.version_before and is_part(x, key, part):
+            x.version = block.version
+    elif not tape.written_before and is_part(x, key, part):
+        block.tape = 0              # recording the assignment sets it again
+    return 0
+
+
+def record_put(Array x not None, key, value):
+    """Assign ``x[key] = value`` as one call if the tape follows one of them. Return whether it
+    does."""
+    cdef Thread* thread = this_thread()
+    if thread.tape and not thread.suspended and thread.live:
+        accept_write(x, key, value)
+    if not (is_followed(x) or is_followed(value)):
+        return False
+    record_call(functions.put_at, (x, key, value))
+    return True
 
 
 cdef int add_call(Tape tape, Rule rule, PyObject** arguments, Py_ssize_t count, const Call* call,
@@ -576,6 +641,13 @@ cdef object record_call(object function, tuple arguments):
     if rule.out >= 0 and rule.out < count:
         out = arguments[rule.out]
     return end_call(rule, items, count, &call, result, out)
+
+
+cdef int refuse_number(object x, str what) except -1:
+    if taping.recording and is_followed(x):
+        raise TypeError(f"{what}: an array that is differentiated would become a constant; "
+                        "stop_gradient() makes one of it")
+    return 0
 
 
 def recorded(function, tuple arguments not None):
@@ -963,6 +1035,39 @@ def detach(Array x not None):
     cdef Array view = view_of(x, x.code, x.ndim_, x.dims, x.steps, 0)
     view.tape = 0
     return view
+
+
+def follows(list arrays not None):
+    """Return whether the tape follows one of the arrays, and records now."""
+    for each in arrays:
+        if taping.recording and is_followed(each):
+            return True
+    return False
+
+
+def num_levels():
+    """Return how many levels the thread records now."""
+    cdef unsigned long long live = this_thread().live
+    cdef int count = 0
+    while live:
+        count += live & 1
+        live >>= 1
+    return count
+
+
+def num_nodes():
+    """Return how many nodes the tape has that the thread records on."""
+    return (<Tape>this_thread().current).num_nodes
+
+
+def versions_of(value):
+    """Return a number that each write to an array, or to an array of a nest, raises as long as a
+    tape exists."""
+    if isinstance(value, dict):
+        return sum(map(versions_of, value.values()))
+    if isinstance(value, (tuple, list)):
+        return sum(map(versions_of, value))
+    return version_of(value)
 
 
 def is_plain(Array x not None):

@@ -98,7 +98,7 @@ def _flattened(x: Array, axis: Any) -> Array:
     """Return x with the reduced dimensions as one, the last."""
     axes = sorted(_axes_of(axis, x.ndim))
     x = moveaxis(x, tuple(axes), tuple(range(x.ndim - len(axes), x.ndim)))
-    return reshape(x, x.shape[: x.ndim - len(axes)] + (-1,)) if x.size else x
+    return reshape(x, (*x.shape[: x.ndim - len(axes)], -1)) if x.size else x
 
 
 def _restored(x: Array, shape: _Shape, axis: Any) -> Array:

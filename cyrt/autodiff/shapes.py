@@ -11,10 +11,13 @@ from cyrt import tape
 from cyrt.autodiff.adapting import sum_to
 from cyrt.autodiff.indexing import place
 from cyrt.ndarray import Array
+from cyrt.numpy.diagonals import diag
 from cyrt.ops import broadcasting, copy, manipulation, matmul, shapes, views
+from cyrt.ops.arange import arange
 from cyrt.ops.creation import zeros
 from cyrt.ops.manipulation import concat, stack
 from cyrt.ops.reduce import sum as _sum
+from cyrt.ops.scatter import add_at
 from cyrt.ops.shapes import reshape
 
 _Shape = tuple[int, ...]
@@ -69,11 +72,11 @@ def _split(g: list[Array | None], x_shape: _Shape, indices_or_sections: Any, axi
             zeros(_with(x_shape, axis, length), like.dtype, device=like.device)
             if each is None
             else each
-            for each, length in zip(g, sizes)
+            for each, length in zip(g, sizes, strict=True)
         ]
         return concat(parts, axis)
     target = zeros(x_shape, like.dtype, device=like.device)
-    for start, each in zip(starts, g):  # parts may overlap
+    for start, each in zip(starts, g, strict=True):  # parts may overlap
         if each is not None:
             end = start + each.shape[axis]
             target[(slice(None),) * (axis % len(x_shape)) + (slice(start, end),)] += each
@@ -112,7 +115,9 @@ def _tile(g: Array, x_shape: _Shape) -> Array:
     sizes = (1,) * (g.ndim - len(x_shape)) + x_shape
     if g.size == 0:
         return zeros(x_shape, g.dtype, device=g.device)
-    split = [each for size, full in zip(sizes, g.shape) for each in (full // size, size)]
+    split = [
+        each for size, full in zip(sizes, g.shape, strict=True) for each in (full // size, size)
+    ]
     return reshape(_sum(reshape(g, split), tuple(range(0, len(split), 2))), x_shape)
 
 
@@ -136,9 +141,17 @@ tape.register(manipulation.repeat, "x", _repeat)
 
 
 def _diagonal(g: Array, x_shape: _Shape, offset: int, axis1: int, axis2: int) -> Array:
-    target = zeros(x_shape, g.dtype, device=g.device)
-    views.diagonal(target, offset, axis1, axis2)[...] = g
-    return target
+    """Place g on the diagonals, whose rows and columns are an index each."""
+    ndim = len(x_shape)
+    row, column = axis1 % ndim, axis2 % ndim
+    places = arange(g.shape[-1], device=g.device)
+    rest = tuple(d for d in range(ndim) if d not in (row, column))
+    target = zeros(
+        (*(x_shape[d] for d in rest), x_shape[row], x_shape[column]), g.dtype, device=g.device
+    )
+    key = (slice(None),) * len(rest) + (places + max(-offset, 0), places + max(offset, 0))
+    target = add_at(target, key, g)
+    return shapes.moveaxis(target, (ndim - 2, ndim - 1), (row, column))
 
 
 def _windows(g: Array, x_shape: _Shape, length: int) -> Array:
@@ -148,5 +161,10 @@ def _windows(g: Array, x_shape: _Shape, length: int) -> Array:
     return target
 
 
+def _diag(g: Array, v_shape: _Shape, k: int) -> Array:
+    return _diagonal(g, v_shape, k, 0, 1) if len(v_shape) == 2 else views.diagonal(g, k)
+
+
 tape.register(views.diagonal, "x", _diagonal)
+tape.register(diag, "v", _diag)
 tape.register(views.windows, "x", _windows)

@@ -9,7 +9,6 @@ from typing import Any
 
 from cyrt import trees
 from cyrt.ndarray import Array
-from cyrt.ops.broadcasting import broadcast_to
 from cyrt.ops.copy import copy
 from cyrt.ops.creation import asarray, ones, zeros
 from cyrt.tape import Level, detach, is_plain
@@ -58,7 +57,7 @@ class _Inputs:
     def __init__(self, nests: list[Any], names: list[str]) -> None:
         self.leaves: list[Array] = []
         self.structures: list[Any] = []  # of a nest; None: it is an array
-        for nest, name in zip(nests, names):
+        for nest, name in zip(nests, names, strict=True):
             if isinstance(nest, Array):
                 self.structures.append(None)
                 self.leaves.append(_check_leaf(nest, name))
@@ -83,11 +82,12 @@ class _Inputs:
                 first += structure.num_leaves
         return nests
 
-    def finish(self, gradients: list[Array | None]) -> list[Any]:
-        """Return the nests of gradients: arrays of their own memory, which is not shared."""
-        seen: set[int] = set()
+    def finish(self, gradients: list[Array | None], given: list[Array]) -> list[Any]:
+        """Return the nests of gradients: arrays of their own memory, which is shared neither with
+        each other nor with given arrays."""
+        seen = set(map(id, given))
         found = []
-        for gradient, leaf in zip(gradients, self.leaves):
+        for gradient, leaf in zip(gradients, self.leaves, strict=True):
             if gradient is None:
                 gradient = zeros(leaf.shape, leaf.dtype, device=leaf.device)
             elif not is_plain(gradient) or id(gradient) in seen:
@@ -189,7 +189,7 @@ def _differentiated(
         try:
             nests = inputs.build([level.leaf(each) for each in inputs.leaves])
             own = list(args)
-            for place, nest in zip(places, nests):
+            for place, nest in zip(places, nests, strict=True):
                 own[place] = nest
             result = f(*own, **keywords)
             value, aux = _split_result(f, result, has_aux, name)
@@ -200,7 +200,7 @@ def _differentiated(
             else:
                 start = ones((), value.dtype, device=value.device)
                 gradients = level.differentiate([node], [start])
-            found = inputs.finish(gradients)
+            found = inputs.finish(gradients, [])
         finally:
             level.close()
         gradient = tuple(found) if several else found[0]
@@ -284,13 +284,13 @@ def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[A
     def pull(g: Any) -> tuple[Any, ...]:
         """Return the gradients of the arguments from that of the result."""
         found = structure.flatten(g, Array, "g")
-        for each, (shape, dtype), path in zip(found, kinds, structure.paths("g")):
+        for each, (shape, dtype), path in zip(found, kinds, structure.paths("g"), strict=True):
             if each.shape != shape or each.dtype != dtype:
                 raise ValueError(
                     f"{name}: {path}: expected shape {shape} and {dtype}, got {each.shape} and "
                     f"{each.dtype}"
                 )
-        return tuple(inputs.finish(level.differentiate(nodes, found, True)))
+        return tuple(inputs.finish(level.differentiate(nodes, found, True), found))
 
     return result, pull
 

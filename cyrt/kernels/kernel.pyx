@@ -809,8 +809,6 @@ cdef int launch_any(Kernel kernel, const Geometry* geometry, PyObject** args, Py
     cdef LoadedFunction function = loaded_on(kernel, stream.ordinal)
     cdef Arguments packed
     cdef list foreign
-    if recording:
-        refuse_arguments(kernel, args, count)
     allocate_arguments(kernel, count, len(declared or ()), &packed)
     try:
         check_launch(kernel, function, geometry)
@@ -878,6 +876,8 @@ cdef list pack(Kernel kernel, LoadedFunction function, int ordinal, PyObject** a
     cdef list foreign = None
     cdef bint foreign_code = False  # an argument's own code ran: it may have freed another argument
     cdef int i
+    if recording:
+        refuse_arguments(kernel, args, kernel.num_params)
     memset(packed.blob, 0, kernel.param_bytes)
     try:
         for i in range(kernel.num_params):

@@ -14,6 +14,7 @@ from cyrt.ops.creation import zeros
 from cyrt.ops.grids import eye
 from cyrt.ops.shapes import ravel
 from cyrt.ops.views import diagonal
+from cyrt.tape import differentiable
 
 __all__ = ["diag", "diagflat", "fill_diagonal", "identity", "trace"]
 
@@ -23,6 +24,7 @@ def identity(n: int, dtype: Any = None, *, device: Any = None) -> Array:
     return eye(n, dtype=dtype, device=device)
 
 
+@differentiable
 def diag(v: Array, k: int = 0) -> Array:
     """The matrix with a vector on a diagonal, or a view of a matrix's diagonal.
 

@@ -13,7 +13,7 @@ from cyrt.ops import reduce
 from cyrt.ops.arange import arange
 from cyrt.ops.arguments import check_array
 from cyrt.ops.broadcasting import broadcast_to
-from cyrt.ops.copy import assign, astype
+from cyrt.ops.copy import astype
 from cyrt.ops.creation import empty
 from cyrt.ops.gather import take
 from cyrt.ops.manipulation import concat
@@ -177,12 +177,12 @@ def _constant(array: Array, widths: list[list[Any]], values: Any) -> Array:
     # The borders of later dimensions overwrite the corners.
     for axis, (before, _) in enumerate(widths):
         around = (slice(None),) * axis
-        assign(result[(*around, slice(before))], values[axis][0])
-        assign(result[(*around, slice(before + array.shape[axis], None))], values[axis][1])
+        result[(*around, slice(before))] = values[axis][0]
+        result[(*around, slice(before + array.shape[axis], None))] = values[axis][1]
     inner = tuple(
         slice(first, first + size) for (first, _), size in zip(widths, array.shape, strict=True)
     )
-    assign(result[inner], array)
+    result[inner] = array
     return result
 
 

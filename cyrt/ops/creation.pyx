@@ -22,6 +22,7 @@ from cyrt.ops.tensors cimport from_other, from_tensor, on_device
 from cyrt.runtime.device cimport current_ordinal, ordinal_of
 from cyrt.runtime.memory cimport Buffer, copy_memory
 from cyrt.shape cimport check_size, dims_of
+from cyrt.tape cimport refuse_number
 
 # Default element types by kind: bool, int, float, complex.
 cdef tuple NUMBERS = (False, 0, 0.0, 0j)
@@ -446,6 +447,7 @@ def full_like(x, /, fill_value, dtype=None, *, device=None):
 cdef object number_of(object value, str name, str argument):
     """Return a Python number, also for an Array of no dimensions."""
     if isinstance(value, Array) and (<Array>value).ndim_ == 0:
+        refuse_number(value, f"{name}: {argument}")
         return value.item()
     number = python_number(value)
     if not isinstance(number, (int, float, complex)):

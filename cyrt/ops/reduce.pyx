@@ -30,7 +30,7 @@ from cyrt.runtime.memory cimport live_block
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state
 from cyrt.runtime.taping cimport is_followed, recording
-from cyrt.tape cimport record_call
+from cyrt.tape cimport record_call, refuse_number
 
 # The public names; the stub has them, too.
 __all__ = [
@@ -154,6 +154,7 @@ cdef Array replace_masked(str name, Array x, object where, object neutral):
 cdef Array initial_value(str name, object initial, Array x):
     """The initial value of a reduction, as a 0-d array of its result's type."""
     if isinstance(initial, Array) and (<Array>initial).ndim_ == 0:
+        refuse_number(initial, f"{name}: initial")
         initial = initial.item()
     if not is_number(initial):
         raise TypeError(f"{name}: initial: expected a number, got {type(initial).__name__}")

@@ -14,10 +14,11 @@ from cyrt.dtypes import DEFAULTS, DType
 from cyrt.dtypes import dtype as _dtype
 from cyrt.ndarray import Array
 from cyrt.ops.arguments import refuse_device
-from cyrt.ops.copy import check_devices
+from cyrt.ops.copy import astype, check_devices
 from cyrt.random.drawing import draw
 from cyrt.random.keys import Key, bits_of, keyed
 from cyrt.runtime.device import Device
+from cyrt.tape import follows
 
 Shape = SupportsIndex | Sequence[SupportsIndex]
 Real = float | Array
@@ -83,10 +84,12 @@ def common_device(name: str, device: _Device, **parameters: Any) -> _Device:
 
 
 def scale_and_shift(x: Array, loc: Real, scale: Real) -> Array:
-    """Compute loc + scale * x in place, in x's type."""
+    """Compute loc + scale * x in x's type, in place unless it is differentiated."""
     for each in (loc, scale):
         if isinstance(each, Array) and each.dtype.kind == "c":
             raise TypeError(f"expected real parameters, got an array of {each.dtype}")
+    if follows([each for each in (loc, scale) if isinstance(each, Array)]):
+        return astype(x * scale + loc, x.dtype, copy=False)
     x *= scale
     x += loc
     return x

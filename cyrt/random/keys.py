@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from functools import wraps
 from itertools import count
@@ -71,6 +72,12 @@ class Calls:
     def __init__(self, parent: Key) -> None:
         self._parent, self._numbers = parent, count()
         self._left: list[int] = []
+
+    def copy(self) -> Calls:
+        """Return the same sequence, from the next call on."""
+        own = Calls(self._parent)
+        own._numbers, own._left = copy(self._numbers), self._left.copy()
+        return own
 
     def call(self, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
         """Call a function with the next key."""
@@ -175,6 +182,18 @@ def seed(seed: SupportsIndex) -> None:
     """
     global _default
     _default = Calls(_read_seed(seed))
+
+
+def sequence() -> Calls:
+    """Return the process's sequence of keys from the next call on, which stays as it is."""
+    return _default.copy()
+
+
+def use(calls: Calls) -> Calls:
+    """Let the process use a copy of another sequence of keys; return the one that it used."""
+    global _default
+    used, _default = _default, calls.copy()
+    return used
 
 
 def bits_of(key: Key | None, name: str) -> int:

@@ -12,8 +12,8 @@
 #   whoever writes: recorded, replayed and direct operations, copies. An array that a tape follows
 #   has the version at which that began: a write that the tape does not know of makes it stale, and
 #   using it raises an error.
-# - `Block.tape`: the tape that has recorded a write of a value that it follows into the block. The
-#   arrays of the block that it does not follow are stale, too.
+# - `Block.tape`: the tape that has recorded a write of a value that it follows into the block, and
+#   the block's generation. The arrays of the block that it does not follow are stale, too.
 # - A view of an array that a tape follows is followed, too. It has no node (-1) until the function
 #   that makes it is recorded, and only a function that is recorded as a whole may use it before.
 

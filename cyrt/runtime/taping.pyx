@@ -86,7 +86,8 @@ cdef bint is_followed(object value) except -1:
         return False
     block = block_of(memory)
     if memory.tape == 0:
-        if thread.tape and block != NULL and block.tape == thread.tape:
+        if thread.tape and block != NULL \
+                and block.tape == (thread.tape << 24 | block.generation & 0xffffff):
             refuse_stale()
         return False
     if memory.tape != thread.tape:

@@ -1,0 +1,303 @@
+"""Functions with gradients of their own, and functions that are computed again for theirs."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import update_wrapper, wraps
+from typing import Any
+
+from cyrt import tape, trees
+from cyrt.autodiff.transforms import vjp
+from cyrt.ndarray import Array
+from cyrt.ops.creation import zeros
+from cyrt.random import keys
+
+
+class _Arguments:
+    """Arguments of a function, of which arrays are taken out."""
+
+    __slots__ = ("arrays", "others", "structures")
+
+    def __init__(self, arguments: tuple[Any, ...], name: str) -> None:
+        self.arrays: list[Array] = []
+        self.others: list[Any] = []
+        self.structures: list[Any] = []  # None: the argument has no arrays
+        for i, each in enumerate(arguments):
+            try:
+                leaves, structure = trees.flatten(each, Array, f"{name}: argument {i}")
+            except (TypeError, ValueError):
+                leaves, structure = [], None
+            self.arrays += leaves
+            self.structures.append(structure)
+            self.others.append(each)
+
+    def build(self, arrays: list[Any]) -> list[Any]:
+        """Return the arguments with other arrays."""
+        built, first = [], 0
+        for structure, other in zip(self.structures, self.others, strict=True):
+            if structure is None:
+                built.append(other)
+                continue
+            built.append(structure.unflatten(arrays[first : first + structure.num_leaves]))
+            first += structure.num_leaves
+        return built
+
+
+class _Results:
+    """Results of a function: arrays, or nests of them."""
+
+    __slots__ = ("arrays", "kinds", "structure")
+
+    def __init__(self, result: Any, inputs: list[Array], name: str) -> None:
+        arrays, self.structure = trees.flatten(result, Array, f"{name}: the result")
+        own = {id(each) for each in inputs}
+        self.arrays = [tape.detach(each) if id(each) in own else each for each in arrays]
+        self.kinds = [(each.shape, each.dtype, each.device) for each in arrays]
+
+    def fill(self, g: list[Array | None]) -> Any:
+        """Return the nest of gradients, with zeros where there is none."""
+        return self.structure.unflatten(
+            [
+                zeros(shape, dtype, device=device) if each is None else each
+                for each, (shape, dtype, device) in zip(g, self.kinds, strict=True)
+            ]
+        )
+
+
+# -- gradients of one's own ------------------------------------------------------------------------
+
+
+class custom_vjp:  # the name of JAX's class
+    """Make a function that is differentiated by a rule of its own.
+
+    This is how users' kernels take part. The function is called as before; where a gradient is
+    computed, the functions that :meth:`defvjp` is given are called instead.
+
+    Parameters
+    ----------
+    f : callable
+        Its arguments are arrays, nests of arrays, or other objects, which have no gradients. Its
+        result is an array or a nest of arrays.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> @cyrt.custom_vjp
+    ... def clipped(x):
+    ...     return cyrt.clip(x, -1.0, 1.0)
+    >>> clipped.defvjp(lambda x: (clipped(x), None), lambda _, g: (g,))
+    >>> cyrt.grad(lambda x: clipped(x).sum())(cyrt.asarray([0.5, 3.0]))
+    Array([1., 1.], dtype=float32)
+    """
+
+    def __init__(self, f: Callable[..., Any]) -> None:
+        if not callable(f):
+            raise TypeError(f"custom_vjp: f: expected a function, got {type(f).__name__}")
+        self._f = f
+        self._name = getattr(f, "__name__", repr(f))
+        self._rules: tuple[Callable[..., Any], Callable[..., Any]] | None = None
+        update_wrapper(self, f)
+
+    def defvjp(self, forward: Callable[..., Any], backward: Callable[..., Any]) -> None:
+        """Set the rule.
+
+        Parameters
+        ----------
+        forward : callable
+            It takes the function's arguments, and returns a pair of the function's result and
+            whatever `backward` needs.
+        backward : callable
+            It takes what `forward` kept, and the gradient of the result. It returns a tuple of the
+            gradients of all arguments, each of the argument's structure, shape and type; None is
+            zero.
+        """
+        for name, each in (("forward", forward), ("backward", backward)):
+            if not callable(each):
+                raise TypeError(
+                    f"defvjp of {self._name}: {name}: expected a function, got "
+                    f"{type(each).__name__}"
+                )
+        self._rules = forward, backward
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        if keywords:
+            bound = inspect.signature(self._f).bind(*args, **keywords)
+            bound.apply_defaults()
+            args = bound.args
+        arguments = _Arguments(args, self._name)
+        if not tape.follows(arguments.arrays):
+            return self._f(*args)
+        if self._rules is None:
+            raise TypeError(f"{self._name}: its gradient is not defined; call defvjp first")
+        call = _Call(self._name, *self._rules, arguments)
+        return call.results.structure.unflatten(tape.recorded(_called, (arguments.arrays, call)))
+
+
+class _Call:
+    """One call of a function with a rule of its own."""
+
+    results: _Results
+
+    def __init__(
+        self,
+        name: str,
+        forward: Callable[..., Any],
+        backward: Callable[..., Any],
+        arguments: _Arguments,
+    ) -> None:
+        self.name, self.forward, self.backward = name, forward, backward
+        self.arguments = arguments
+        self.kept: Any = None
+        # Outer levels differentiate what is kept: it is computed again where they record it.
+        self.again = tape.num_levels() > 1
+        self.versions = 0
+
+    def run(self) -> list[Array]:
+        found = self.forward(*self.arguments.others)
+        if not isinstance(found, tuple) or len(found) != 2:
+            raise TypeError(
+                f"{self.name}: forward: expected a pair of the result and what is kept, got "
+                f"{type(found).__name__}"
+            )
+        self.results = _Results(found[0], self.arguments.arrays, self.name)
+        if not self.again:
+            self.kept = found[1]
+            self.versions = tape.versions_of(self.kept)
+            self.arguments.others = [None] * len(self.arguments.others)
+        return self.results.arrays
+
+    def gradients(self, g: list[Array | None]) -> list[Array | None]:
+        kept = self.kept
+        if self.again:
+            kept = self.forward(*self.arguments.others)[1]
+        elif tape.versions_of(kept) != self.versions:
+            raise RuntimeError(
+                f"{self.name}: what forward kept for the gradient was written in place since"
+            )
+        found = self.backward(kept, self.results.fill(g))
+        structures = self.arguments.structures
+        if not isinstance(found, (tuple, list)) or len(found) != len(structures):
+            got = len(found) if isinstance(found, (tuple, list)) else type(found).__name__
+            raise TypeError(
+                f"{self.name}: backward: expected a tuple of {len(structures)} gradients, one for "
+                f"each argument, got {got}"
+            )
+        gradients: list[Array | None] = []
+        for i, (each, structure) in enumerate(zip(found, structures, strict=True)):
+            if structure is None:
+                continue
+            if each is None:
+                gradients += [None] * structure.num_leaves
+            else:
+                gradients += structure.flatten(
+                    each, (Array, type(None)), f"{self.name}: backward: gradient {i}"
+                )
+        for i, (gradient, (shape, dtype)) in enumerate(zip(gradients, self.shapes, strict=True)):
+            if gradient is not None and (gradient.shape != shape or gradient.dtype != dtype):
+                raise ValueError(
+                    f"{self.name}: backward: the gradient of array {i}: expected shape {shape} and "
+                    f"{dtype}, got {gradient.shape} and {gradient.dtype}"
+                )
+        return gradients
+
+    @property
+    def shapes(self) -> list[tuple[Any, Any]]:
+        return [(each.shape, each.dtype) for each in self.arguments.arrays]
+
+
+def _called(arrays: list[Array], call: _Call) -> list[Array]:
+    return call.run()
+
+
+# -- computing again -------------------------------------------------------------------------------
+
+
+def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that keeps nothing for its gradient but its arguments.
+
+    Where the gradient is computed, `f` is called again, with the same random numbers. This saves
+    memory, and costs time [1]_.
+
+    Parameters
+    ----------
+    f : callable
+        Its arguments are arrays, nests of arrays, or other objects, which have no gradients; its
+        result is an array or a nest of arrays. It uses no other arrays that depend on the arguments
+        of a function that is differentiated.
+
+    Returns
+    -------
+    callable
+        A function of the same arguments and result.
+
+    References
+    ----------
+    .. [1] T. Chen, B. Xu, C. Zhang, C. Guestrin, "Training Deep Nets with Sublinear Memory Cost",
+       2016, arXiv:1604.06174.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> f = cyrt.checkpoint(lambda x: cyrt.sum(cyrt.sin(cyrt.exp(x))))
+    >>> cyrt.grad(f)(cyrt.asarray([0.0])).round(3)
+    Array([0.54], dtype=float32)
+    """
+    if not callable(f):
+        raise TypeError(f"checkpoint: f: expected a function, got {type(f).__name__}")
+    name = f"checkpoint of {getattr(f, '__name__', repr(f))}"
+
+    @wraps(f)
+    def call(*args: Any, **keywords: Any) -> Any:
+        arguments = _Arguments(args, name)
+        if not tape.follows(arguments.arrays):
+            return f(*args, **keywords)
+        sequence = keys.sequence()
+        before = tape.num_nodes()
+        constants = [tape.detach(each) for each in arguments.arrays]
+        results = _Results(f(*arguments.build(constants), **keywords), constants, name)
+        if tape.num_nodes() != before or tape.follows(results.arrays):
+            raise TypeError(
+                f"{name}: the function uses an array that depends on the arguments of the function "
+                "that is differentiated, and is not an argument of its own; pass it as one"
+            )
+
+        def again(*arrays: Array) -> Any:
+            used = keys.use(sequence)
+            try:
+                return f(*arguments.build(list(arrays)), **keywords)
+            finally:
+                keys.use(used)
+
+        return results.structure.unflatten(
+            tape.recorded(_computed, (arguments.arrays, results, again))
+        )
+
+    return call
+
+
+def _computed(arrays: list[Array], results: _Results, again: Callable[..., Any]) -> list[Array]:
+    found, results.arrays = results.arrays, []
+    return found
+
+
+def _compute_again(
+    g: list[Array | None], arrays: list[Array], results: _Results, again: Callable[..., Any]
+) -> list[Array | None]:
+    places = [i for i, each in enumerate(arrays) if each.dtype.kind in "fc"]
+
+    def of_floats(*floats: Array) -> Any:
+        own = list(arrays)
+        for place, each in zip(places, floats, strict=True):
+            own[place] = each
+        return again(*own)
+
+    _, pull = vjp(of_floats, *(arrays[place] for place in places))
+    gradients: list[Array | None] = [None] * len(arrays)
+    for place, each in zip(places, pull(results.fill(g)), strict=True):
+        gradients[place] = each
+    return gradients
+
+
+tape.register(_called, "arrays", lambda g, call: call.gradients(g), sequence=True)
+tape.register(_computed, "arrays", _compute_again, sequence=True)

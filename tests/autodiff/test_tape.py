@@ -1,0 +1,533 @@
+"""The tape: levels, writes in place, threads, errors."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import cyrt
+
+
+def values(*numbers):
+    return cyrt.asarray(np.array(numbers))
+
+
+def total(x):
+    return cyrt.sum(x)
+
+
+class Pair(NamedTuple):
+    first: Any
+    second: Any
+
+
+@dataclass
+class Layer:
+    weight: Any
+    bias: Any
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"a": values(1.0), "b": [values(2.0, 3.0)]},
+        [values(1.0), (values(2.0), None)],
+        Pair(values(1.0), values(2.0)),
+        Layer(values(1.0), {"x": values(2.0)}),
+    ],
+)
+def test_a_gradient_has_the_structure_of_its_argument(params):
+    def square(nest):
+        leaves, _ = cyrt.trees.flatten(nest, cyrt.Array, "nest")
+        return sum(total(each * each) for each in leaves)
+
+    leaves, structure = cyrt.trees.flatten(params, cyrt.Array, "params")
+    found = structure.flatten(cyrt.grad(square)(params), cyrt.Array, "gradient")
+    for gradient, leaf in zip(found, leaves, strict=True):
+        np.testing.assert_allclose(gradient.numpy(), 2 * leaf.numpy())
+
+
+def test_several_arguments_and_what_else_a_function_returns():
+    def f(x, y, scale=1.0):
+        return total(x * y) * scale, "aside"
+
+    x, y = values(1.0, 2.0), values(3.0, 4.0)
+    ((value, aside), gradients) = cyrt.value_and_grad(f, (0, -1), has_aux=True)(x, y, scale=2.0)
+    assert value.item() == 22.0
+    assert aside == "aside"
+    assert isinstance(gradients, tuple)
+    np.testing.assert_allclose(gradients[0].numpy(), [6.0, 8.0])
+    np.testing.assert_allclose(gradients[1].numpy(), [2.0, 4.0])
+    gradient, aside = cyrt.grad(f, has_aux=True)(x, y)
+    assert aside == "aside"
+    assert gradient.tolist() == [3.0, 4.0]
+
+
+def test_a_function_may_return_its_argument_or_a_constant():
+    x = values(3.0).reshape(())
+    assert cyrt.grad(lambda x: x)(x).item() == 1.0
+    assert cyrt.grad(lambda x: cyrt.asarray(2.0))(x).item() == 0.0
+    assert cyrt.grad(lambda x: x * 0.0 + 1.0)(x).item() == 0.0
+
+
+def test_gradients_of_two_arguments_are_not_the_same_memory():
+    first, second = cyrt.grad(lambda x, y: total(x + y), (0, 1))(values(1.0, 2.0), values(3.0, 4.0))
+    first += 1.0
+    assert second.tolist() == [1.0, 1.0]
+
+
+def test_levels_do_not_confuse_their_arguments():
+    x = cyrt.asarray(3.0)
+    assert cyrt.grad(lambda x: x * cyrt.grad(lambda y: x + y)(x))(x).item() == 1.0
+    assert cyrt.grad(lambda x: cyrt.grad(lambda y: x * y * y)(x))(x).item() == 12.0
+    third = cyrt.grad(cyrt.grad(cyrt.grad(lambda x: x**4)))
+    assert third(x).item() == pytest.approx(72.0)
+
+
+def test_a_pull_back_may_be_called_again_and_differentiated():
+    x = values(1.0, 2.0)
+    y, pull = cyrt.vjp(lambda x: {"y": x**3}, x)
+    assert y["y"].tolist() == [1.0, 8.0]
+    for _ in range(2):
+        assert pull({"y": values(1.0, 1.0)})[0].tolist() == [3.0, 12.0]
+    assert cyrt.grad(lambda g: total(pull({"y": g})[0]))(x).tolist() == [3.0, 12.0]
+    hessian_product = cyrt.grad(
+        lambda x: total(cyrt.vjp(lambda z: z**3, x)[1](values(1.0, 10.0))[0])
+    )
+    assert hessian_product(x).tolist() == [6.0, 120.0]
+
+
+def test_a_closed_tape_follows_nothing():
+    kept = []
+
+    def f(x):
+        kept.append(x * 2.0)
+        return total(kept[0])
+
+    x = values(1.0, 2.0)
+    cyrt.grad(f)(x)
+    assert cyrt.grad(lambda x: total(x * kept[0]))(x).tolist() == [2.0, 4.0]
+    kept[0] += 1.0
+
+
+def test_an_error_closes_the_tape():
+    def fails(x):
+        x * 2.0
+        raise KeyError("f")
+
+    x = values(1.0)
+    with pytest.raises(KeyError):
+        cyrt.grad(fails)(x)
+    with pytest.raises(KeyError):
+        cyrt.grad(lambda x: cyrt.grad(fails)(x) * x)(x)
+    x += 1.0
+    assert cyrt.grad(total)(x).tolist() == [1.0]
+
+
+# -- writing ---------------------------------------------------------------------------------------
+
+
+def _add(x):
+    x += 1.0
+
+
+def _set(x):
+    x[0] = 1.0
+
+
+def _set_slice(x):
+    x[...] = 2.0
+
+
+def _out(x):
+    cyrt.exp(x * 1.0, out=x)
+
+
+@pytest.mark.parametrize("write", [_add, _set, _set_slice, _out])
+def test_an_argument_is_not_written(write):
+    def f(x):
+        write(x)
+        return total(x)
+
+    x = values(1.0, 2.0)
+    with pytest.raises(ValueError, match="an argument of a differentiated function is written"):
+        cyrt.grad(f)(x)
+    assert x.tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("write", [_add, _set, _set_slice, lambda y: y.fill(0.0)])
+def test_a_value_that_a_gradient_needs_is_not_written(write):
+    def f(x):
+        y = cyrt.exp(x)
+        write(y)
+        return total(y)
+
+    with pytest.raises(RuntimeError, match=r"exp, called at .*test_tape.py:\d+, needs a value"):
+        cyrt.grad(f)(values(1.0, 2.0))
+
+
+@pytest.mark.parametrize("write", [_add, _set, _set_slice])
+def test_a_view_is_stale_after_its_array_was_written(write):
+    def f(x):
+        y = x * 2.0
+        view = y[1:]
+        write(y)
+        return total(view)
+
+    with pytest.raises(RuntimeError, match="written through another array"):
+        cyrt.grad(f)(values(1.0, 2.0))
+
+
+def test_an_array_is_stale_after_its_view_was_written():
+    def f(x):
+        y = x * 2.0
+        y[1:] += x[1:]
+        view = y[:1]
+        view += 1.0
+        return total(y)
+
+    with pytest.raises(RuntimeError, match="written through another array"):
+        cyrt.grad(f)(values(1.0, 2.0))
+
+
+def test_a_view_from_before_a_value_was_written_is_stale():
+    def f(x):
+        buffer = cyrt.zeros(3, "float64")
+        view = buffer[:1]
+        buffer[0] = x[0]
+        return total(view)
+
+    with pytest.raises(RuntimeError, match="written through another array"):
+        cyrt.grad(f)(values(1.0, 2.0))
+
+
+def test_values_may_be_written_between_the_result_and_its_pull_back():
+    x = values(1.0, 2.0)
+    _, pull = cyrt.vjp(lambda x: x * x, x)
+    x += 1.0
+    with pytest.raises(RuntimeError, match="multiply"):
+        pull(values(1.0, 1.0))
+
+
+def test_a_constant_is_written_into():
+    def f(x):
+        y = x * 2.0
+        y[...] = 5.0
+        return total(y) + total(x)
+
+    assert cyrt.grad(f)(values(1.0, 2.0)).tolist() == [1.0, 1.0]
+
+
+def test_memory_that_is_used_again_is_not_stale():
+    def f(x):
+        found = total(x)
+        for _ in range(4):
+            y = cyrt.zeros(2, "float64")
+            y[0] = x[0]
+            found = found + total(y)
+            del y
+            found = found + total(cyrt.ones(2, "float64")) + total(x * cyrt.ones(2, "float64"))
+        return found
+
+    assert cyrt.grad(f)(values(1.0, 2.0)).tolist() == [9.0, 5.0]
+
+
+def test_an_array_becomes_a_constant_when_a_constant_is_written():
+    def f(x):
+        y = x * 2.0
+        cyrt.exp(cyrt.zeros(2, "float64"), out=y)
+        return total(y * x)
+
+    assert cyrt.grad(f)(values(1.0, 2.0)).tolist() == [1.0, 1.0]
+
+
+def test_a_pull_back_does_not_return_what_it_was_given():
+    g = values(1.0, 2.0)
+    found = cyrt.vjp(lambda x: x, values(3.0, 4.0))[1](g)[0]
+    found += 1.0
+    assert g.tolist() == [1.0, 2.0]
+
+
+# -- what is refused -------------------------------------------------------------------------------
+
+
+def test_a_result_that_is_no_scalar_is_refused():
+    x = values(1.0, 2.0)
+    for f, found in (
+        (lambda x: x, "float64 of shape \\(2,\\)"),
+        (lambda x: cyrt.argmax(x), "int64 of shape \\(\\)"),
+        (lambda x: 1.0, "float"),
+        (lambda x: None, "NoneType"),
+    ):
+        with pytest.raises(TypeError, match=f"the result: .*got {found}"):
+            cyrt.grad(f)(x)
+
+
+def test_an_argument_of_another_kind_is_refused():
+    for x, found in (
+        (cyrt.asarray([1, 2]), "int64"),
+        (cyrt.asarray([True]), "bool"),
+        (np.ones(2), "ndarray"),
+        ({"a": [cyrt.asarray(1)]}, r"argument 0\['a'\]\[0\].*int64"),
+        ({1.0, 2.0}, "set"),
+    ):
+        with pytest.raises(TypeError, match=found):
+            cyrt.grad(total)(x)
+
+
+def test_argnums_are_checked():
+    x = values(1.0)
+    with pytest.raises(ValueError, match="argnums: 1 is out of range for 1 arguments"):
+        cyrt.grad(total, 1)(x)
+    with pytest.raises(ValueError, match="twice"):
+        cyrt.grad(lambda x, y: x, (0, -2))(x, x)
+    with pytest.raises(TypeError, match="argnums"):
+        cyrt.grad(total, "x")
+    with pytest.raises(TypeError, match="expected a function"):
+        cyrt.grad(3)
+
+
+def test_a_kernel_without_a_rule_is_refused():
+    double = cyrt.Kernel("__global__ void twice(double* x) { x[threadIdx.x] *= 2; }", "twice")
+
+    def f(x):
+        y = x * 1.0
+        double[1, 2](y)
+        return total(y)
+
+    with pytest.raises(TypeError, match="twice uses an array that is differentiated.*custom_vjp"):
+        cyrt.grad(f)(values(1.0, 2.0))
+
+
+def test_a_function_without_a_gradient_is_refused():
+    with pytest.raises(TypeError, match="nextafter"):
+        cyrt.grad(lambda x: total(cyrt.nextafter(x, 2.0)))(values(1.0))
+    with pytest.raises(TypeError, match="unique_values"):
+        cyrt.grad(lambda x: total(cyrt.unique_values(x)))(values(1.0))
+
+
+def test_a_value_of_another_thread_is_refused():
+    errors = []
+
+    def f(x):
+        y = x * 2.0
+
+        def other():
+            try:
+                y + 1.0
+            except RuntimeError as error:
+                errors.append(str(error))
+
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+        return total(y)
+
+    cyrt.grad(f)(values(1.0))
+    assert len(errors) == 1
+    assert "another thread" in errors[0]
+
+
+def test_threads_differentiate_at_once():
+    x = values(1.0, 2.0)
+    found = []
+
+    def work(scale):
+        for _ in range(20):
+            found.append((scale, cyrt.grad(lambda x: total(x * x * scale))(x).tolist()))
+
+    threads = [threading.Thread(target=work, args=(float(i),)) for i in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert len(found) == 80
+    for scale, gradient in found:
+        assert gradient == [2 * scale, 4 * scale]
+
+
+# -- conventions -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("f", "x", "expected"),
+    [
+        (lambda x: cyrt.maximum(x, x[::-1]), [1.0, 1.0], [1.0, 1.0]),
+        (lambda x: cyrt.maximum(x, 1.0), [1.0, 2.0], [0.5, 1.0]),
+        (lambda x: cyrt.minimum(x, 1.0), [1.0, 2.0], [0.5, 0.0]),
+        (cyrt.max, [2.0, 1.0, 2.0], [1.0, 0.0, 0.0]),
+        (cyrt.min, [1.0, 1.0, 2.0], [1.0, 0.0, 0.0]),
+        (cyrt.abs, [0.0, -1.0], [0.0, -1.0]),
+        (lambda x: cyrt.clip(x, 0.0, 1.0), [-1.0, 0.0, 1.0, 2.0], [0.0, 1.0, 1.0, 0.0]),
+        (cyrt.prod, [0.0, 2.0, 3.0], [6.0, 0.0, 0.0]),
+        (cyrt.prod, [0.0, 0.0, 3.0], [0.0, 0.0, 0.0]),
+        (cyrt.cumulative_prod, [2.0, 0.0, 3.0], [1.0, 8.0, 0.0]),
+        (cyrt.std, [1.0, 1.0], [0.0, 0.0]),
+        (lambda x: cyrt.where(x > 0, x, 0.0), [cyrt.nan, 2.0], [0.0, 1.0]),
+        (lambda x: cyrt.sqrt(cyrt.where(x > 0, x, 1.0)) * (x > 0), [-1.0, 4.0], [0.0, 0.25]),
+        (lambda x: x**0, [0.0, 2.0], [0.0, 0.0]),
+        (lambda x: x**2, [0.0, 2.0], [0.0, 4.0]),
+        (cyrt.floor, [0.5], [0.0]),
+    ],
+)
+def test_conventions_at_edges(f, x, expected):
+    np.testing.assert_allclose(cyrt.grad(lambda x: total(f(x)))(values(*x)).numpy(), expected)
+
+
+def test_complex_gradients_are_those_of_jax():
+    z = cyrt.asarray(np.array([1.0 + 2.0j, -1.0 + 0.5j]))
+    found = cyrt.grad(lambda z: total(cyrt.real(z * z)))(z).numpy()
+    np.testing.assert_allclose(found, 2 * z.numpy())
+    found = cyrt.grad(lambda z: total(cyrt.abs(z) ** 2))(z).numpy()
+    np.testing.assert_allclose(found, 2 * np.conj(z.numpy()))
+    found = cyrt.grad(lambda z: total(z.imag))(z).numpy()
+    np.testing.assert_allclose(found, [-1j, -1j])
+
+
+def test_types_are_kept():
+    for dtype in ("float16", "bfloat16", "float32", "float64"):
+        x = cyrt.ones(3, dtype)
+        assert cyrt.grad(lambda x: total((x.astype("float32") * 2.0) ** 2))(x).dtype == dtype
+    y = cyrt.ones(3, "float64")
+    first, second = cyrt.grad(lambda x, y: total(x * y), (0, 1))(cyrt.ones(3, "float32"), y)
+    assert first.dtype == "float32"
+    assert second.dtype == "float64"
+
+
+# -- custom_vjp and checkpoint ---------------------------------------------------------------------
+
+
+def test_a_function_has_a_gradient_of_its_own():
+    @cyrt.custom_vjp
+    def cube(x, times):
+        return {"y": x["x"] ** 3 * times}
+
+    cube.defvjp(
+        lambda x, times: (cube(x, times), (x["x"], times)),
+        lambda kept, g: ({"x": g["y"] * kept[0] ** 2 * (100.0 * kept[1])}, None),
+    )
+    x = values(1.0, 2.0)
+    f = lambda x: total(cube({"x": x}, 2)["y"])  # noqa: E731
+    assert f(x).item() == 18.0
+    assert cyrt.grad(f)(x).tolist() == [200.0, 800.0]
+    second = cyrt.grad(lambda x: total(cyrt.grad(f)(x)))
+    assert second(x).tolist() == [400.0, 800.0]
+
+
+def test_a_kernel_takes_part():
+    kernel = cyrt.Kernel(
+        "__global__ void twice(const double* x, double* y, int n)"
+        "{ int i = threadIdx.x; if (i < n) y[i] = 2 * x[i]; }",
+        "twice",
+    )
+
+    @cyrt.custom_vjp
+    def twice(x):
+        y = cyrt.empty_like(x)
+        kernel[1, 32](x, y, x.size)
+        return y
+
+    twice.defvjp(lambda x: (twice(x), None), lambda _, g: (twice(g),))
+    x = values(1.0, 2.0)
+    assert cyrt.grad(lambda x: total(twice(x * x)))(x).tolist() == [4.0, 8.0]
+    assert (
+        cyrt.grad(cyrt.grad(lambda x: total(twice(x * x * x))))(values(2.0).reshape(())).item()
+        == 24.0
+    )
+
+
+@pytest.mark.parametrize(
+    ("gradient", "error", "match"),
+    [
+        (lambda g: g, TypeError, "expected a tuple of 1 gradients"),
+        (lambda g: (g, g), TypeError, "got 2"),
+        (lambda g: (g[:1],), ValueError, r"expected shape \(2,\) and float64, got \(1,\)"),
+        (lambda g: (g.astype("float32"),), ValueError, "and float32"),
+    ],
+)
+def test_a_wrong_gradient_is_refused(gradient, error, match):
+    @cyrt.custom_vjp
+    def wrong(x):
+        return x * 1.0
+
+    with pytest.raises(TypeError, match="wrong: its gradient is not defined"):
+        cyrt.grad(lambda x: total(wrong(x)))(values(1.0, 2.0))
+    wrong.defvjp(lambda x: (x * 1.0, None), lambda _, g: gradient(g))
+    with pytest.raises(error, match=f"wrong: backward: .*{match}"):
+        cyrt.grad(lambda x: total(wrong(x)))(values(1.0, 2.0))
+
+
+def test_what_is_kept_is_not_written():
+    @cyrt.custom_vjp
+    def square(x):
+        return x * x
+
+    square.defvjp(lambda x: (x * x, x), lambda x, g: (g * x * 2.0,))
+
+    def f(x):
+        y = x * 2.0
+        z = square(y)
+        y += 1.0
+        return total(z)
+
+    with pytest.raises(RuntimeError, match="square: what forward kept"):
+        cyrt.grad(f)(values(1.0, 2.0))
+
+
+def test_a_checkpoint_computes_again_with_the_same_random_numbers():
+    drawn = []
+
+    def f(x):
+        noise = cyrt.random.normal((2,), dtype="float64")
+        drawn.append(noise.tolist())
+        return total(cyrt.sin(x * noise))
+
+    cyrt.random.seed(3)
+    x = values(1.0, 2.0)
+    expected = cyrt.grad(f)(x).tolist()
+    following = cyrt.random.normal((2,)).tolist()
+    cyrt.random.seed(3)
+    assert cyrt.grad(cyrt.checkpoint(f))(x).tolist() == expected
+    assert drawn == [drawn[0]] * 3
+    assert cyrt.random.normal((2,)).tolist() == following
+
+
+def test_a_checkpoint_is_differentiated_twice():
+    f = cyrt.checkpoint(lambda x: x**3)
+    x = cyrt.asarray(2.0)
+    assert cyrt.grad(cyrt.grad(f))(x).item() == pytest.approx(12.0)
+
+
+def test_a_checkpoint_refuses_what_is_no_argument():
+    def f(x):
+        return cyrt.checkpoint(lambda y: total(x * y))(x)
+
+    with pytest.raises(TypeError, match="is not an argument of its own"):
+        cyrt.grad(f)(values(1.0))
+
+
+def test_an_array_does_not_become_a_number_in_silence():
+    x = values(2.0).reshape(())
+    with pytest.raises(TypeError, match="fill_value: .*would become a constant"):
+        cyrt.grad(lambda x: total(cyrt.full((2,), x)))(x)
+    with pytest.raises(TypeError, match="initial: .*would become a constant"):
+        cyrt.grad(lambda x: total(cyrt.sum(cyrt.ones(2), initial=x) * x))(x)
+    with pytest.raises(TypeError, match="handed out"):
+        cyrt.grad(lambda x: cyrt.asarray(np.sum(np.asarray(x))))(x)
+
+
+def test_steps_keep_memory_flat():
+    x = cyrt.ones(64)
+    f = cyrt.grad(lambda x: total(cyrt.tanh(x * x + x)))
+    for _ in range(5):
+        f(x)
+    cyrt.synchronize()
+    before = cyrt.memory_stats()["in_use"]
+    for _ in range(200):
+        f(x)
+    cyrt.synchronize()
+    assert cyrt.memory_stats()["in_use"] == before
