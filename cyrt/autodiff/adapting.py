@@ -7,6 +7,7 @@ from typing import Any
 from cyrt.dtypes import DType
 from cyrt.ndarray import Array
 from cyrt.ops.copy import astype
+from cyrt.ops.creation import empty
 from cyrt.ops.functions import real
 from cyrt.ops.reduce import sum as _sum
 from cyrt.ops.shapes import reshape
@@ -60,3 +61,8 @@ def sum_to(gradient: Array, shape: tuple[int, ...]) -> Array:
         extra + i for i, size in enumerate(shape) if size == 1 and gradient.shape[extra + i] != 1
     )
     return reshape(_sum(gradient, axes), shape)
+
+
+def unread(g: Array, shape: tuple[int, ...], dtype: DType) -> Array:
+    """Return an array in place of an argument of which a gradient needs no values."""
+    return empty(shape, dtype, device=g.device)

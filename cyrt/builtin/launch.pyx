@@ -168,6 +168,9 @@ cdef int record_launch_of_many(Recorder encoder, const Launch* launch, const voi
     cdef list foreign = None
     cdef Block* block
     cdef int i, num_uses = 0
+    if recording:
+        for i in range(count):
+            refuse_followed(<Memory>memories[i], function.name)
     for i in range(count if encoder.listed is None else 0):     # else memory means nothing
         block = block_on(encoder.state.ordinal, <Memory>memories[i])
         if is_outside(block):

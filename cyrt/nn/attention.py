@@ -29,6 +29,7 @@ from cyrt.ops.matmul import matmul
 from cyrt.ops.reduce import max as _max
 from cyrt.ops.shapes import reshape
 from cyrt.ops.ternary import clip, where
+from cyrt.tape import differentiable
 
 _KERNEL_TYPES = frozenset(row.dtype for row in catalogue.ROWS if row.op == "attention")
 _FLASH_TYPES = frozenset(row.dtype for row in catalogue.ROWS if row.op == "flash_attention")
@@ -131,7 +132,7 @@ def attention(
     if sinks is not None:
         _check_sinks(sinks, q)
     if cache is not None:
-        return _with_cache(q, k, v, factor, mask, sinks, cache, position, turn)
+        return attend_with_cache(q, k, v, factor, mask, sinks, cache, position, turn)
     _check_mask("attention", mask, q, k)
     if turn is not None:
         first = 0 if position is None else _checked_position(position, q)
@@ -142,18 +143,27 @@ def attention(
             "attention: position: expected None without a cache and without rope: nothing depends "
             "on the rows' positions"
         )
+    return attend_to_all(q, k, v, factor, mask, sinks)
+
+
+@differentiable
+def attend_to_all(
+    q: Array, k: Array, v: Array, scale: float, mask: Array | str | None, sinks: Array | None
+) -> Array:
+    """Compute attention to given keys, of operands that are checked and rotated."""
     rows, keys = q.shape[2], k.shape[2]
     if not isinstance(mask, Array) and _is_for_kernels(q) and keys <= MAX_KEYS:
         if mask is None:
-            return attend(q, k, v, None, None, False, keys, None, factor, sinks)
+            return attend(q, k, v, None, None, False, keys, None, scale, sinks)
         if rows <= keys:
             old = keys - rows
             parts = k[:, :, :old], v[:, :, :old], k[:, :, old:], v[:, :, old:]
-            return attend(q, *parts, False, old, None, factor, sinks)
-    return _attend(q, k, v, factor, mask, sinks)
+            return attend(q, *parts, False, old, None, scale, sinks)
+    return _attend(q, k, v, scale, mask, sinks)
 
 
-def _with_cache(
+@differentiable
+def attend_with_cache(
     q: Array,
     k: Array,
     v: Array,
@@ -330,7 +340,7 @@ def _multiply(
     some_rows = _at_once(rows, row_nbytes)
     some_batches = _at_once(batches, some_rows * row_nbytes)
     if some_rows >= rows and some_batches >= batches:
-        return _multiply_at_once(q, k, v, scale, mask, sinks)
+        return multiply_attention(q, k, v, scale, mask, sinks)
     out = empty(q.shape, dtype=q.dtype, device=q.device)
     if isinstance(mask, Array):
         mask = broadcast_to(mask, (batches, heads, rows, keys))
@@ -342,13 +352,13 @@ def _multiply(
                 part = mask[batch, :, first:last]
             elif mask is not None:
                 end = max(0, keys - rows + last)  # the keys that the last of these rows uses
-            out[batch, :, first:last] = _multiply_at_once(
+            out[batch, :, first:last] = multiply_attention(
                 q[batch, :, first:last], k[batch, :, :end], v[batch, :, :end], scale, part, sinks
             )
     return out
 
 
-def _multiply_at_once(
+def multiply_attention(
     q: Array, k: Array, v: Array, scale: float, mask: Array | str | None, sinks: Array | None
 ) -> Array:
     if k.shape[2] == 0:

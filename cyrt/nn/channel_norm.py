@@ -20,6 +20,7 @@ from cyrt.ops.reduce import mean, var
 from cyrt.ops.reduce import sum as _sum
 from cyrt.ops.shapes import reshape
 from cyrt.ops.ternary import ternary
+from cyrt.tape import detach, differentiable
 
 _OVER = (1, 3)
 Gradients = tuple[Array, Array | None, Array | None]
@@ -90,24 +91,38 @@ def batch_norm(
     check_bool(training, f"{name}: training")
     share = number_of(momentum, name, "momentum", 0, 1)
     eps = number_of(eps, name, "eps", 0)
-    rows = _channels(name, x)
+    _check_input(name, x)
     _check_running(name, x, running_mean, running_var, training)
-    weight, bias = _parameters(name, x, (x.shape[-1], 1), weight=weight, bias=bias)
-    if training:
-        level, spread = _moments(rows)
-        if running_mean is not None and running_var is not None:
-            count = rows.shape[1]
-            unbiased = count / (count - 1) if count > 1 else 1.0
-            for running, found, factor in (
-                (running_mean, level, share),
-                (running_var, spread, share * unbiased),
-            ):
-                running *= 1 - share
-                found = reshape(found, running.shape)
-                ternary("multiply_add", found, factor, running, running)
-    else:
-        level, spread = _running(rows, running_mean, running_var)
-    return _normalized(x, rows, level, spread, weight, bias, eps)
+    moments = (None, None) if training else (running_mean, running_var)
+    result, level, spread = normalize_channels(x, *moments, weight, bias, eps)
+    if training and running_mean is not None and running_var is not None:
+        count = math.prod(x.shape[:-1])
+        unbiased = count / (count - 1) if count > 1 else 1.0
+        for running, found, factor in (
+            (running_mean, level, share),
+            (running_var, spread, share * unbiased),
+        ):
+            running *= 1 - share
+            found = reshape(detach(found), running.shape)
+            ternary("multiply_add", found, factor, running, running)
+    return result
+
+
+@differentiable
+def normalize_channels(
+    x: Array,
+    mean: Array | None,
+    variance: Array | None,
+    weight: Array | None,
+    bias: Array | None,
+    eps: float,
+) -> tuple[Array, Array, Array]:
+    """Return :func:`batch_norm`'s result, and the mean and the variance by which it is computed;
+    None: those of x."""
+    rows = _channels("batch_norm", x)
+    weight, bias = _parameters("batch_norm", x, (x.shape[-1], 1), weight=weight, bias=bias)
+    level, spread = _moments(rows) if mean is None else _running(rows, mean, variance)
+    return _normalized(x, rows, level, spread, weight, bias, eps), level, spread
 
 
 def batch_norm_vjp(
@@ -170,6 +185,7 @@ def batch_norm_vjp(
     return _gradients(g, x, rows, moments, wide_weight, weight, bias, eps)
 
 
+@differentiable
 def group_norm(
     x: Array,
     num_groups: int,
@@ -257,6 +273,7 @@ def group_norm_vjp(
     return _group_norm_vjp("group_norm_vjp", g, x, num_groups, weight, bias, eps)
 
 
+@differentiable
 def instance_norm(
     x: Array, weight: Array | None = None, bias: Array | None = None, eps: float = 1e-5
 ) -> Array:

@@ -25,6 +25,7 @@ from cyrt.graph.exact_key cimport (
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.graph.template cimport ALIGNMENT, Template
 from cyrt.ndarray cimport Array, as_contiguous, new_array_on, set_operand, shape_of
+from cyrt.nn import activations
 from cyrt.nn.rows cimport bool_of, spaced_rows
 from cyrt.ops.arguments import check_array
 from cyrt.ops.copy cimport cast, check_device
@@ -32,6 +33,8 @@ from cyrt.ops.promotion cimport kinds, promote
 from cyrt.runtime.memory cimport live_block
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state
+from cyrt.runtime.taping cimport is_followed, recording
+from cyrt.tape cimport record_call
 
 cdef enum:
     MOST_DIMS = WINDOW_AXES + 2
@@ -425,6 +428,21 @@ cdef inline Array convolve(str name, const Function* function, object x, object 
                 dilation, input_dilation, groups, activation)
 
 
+cdef inline bint follows(object x, object weight, object bias) except -1:
+    return is_followed(x) or is_followed(weight) or is_followed(bias)
+
+
+cdef object record_activated(object function, tuple arguments):
+    """Record a convolution. The gradient of relu needs only the result. Other activations need
+    what is before them: they are operations of their own."""
+    cdef Py_ssize_t last = len(arguments) - 1
+    cdef object activation = arguments[last]
+    if activation is None or activation == "relu" or not isinstance(activation, str):
+        return record_call(function, arguments)
+    activation_code("convolution", activation)          # raises for another name
+    return getattr(activations, activation)(record_call(function, (*arguments[:last], None)))
+
+
 # -- convolutions ----------------------------------------------------------------------------------
 
 
@@ -490,6 +508,9 @@ def conv_general(x, weight, stride=1, padding=0, dilation=1, input_dilation=1, g
     >>> cyrt.nn.conv_general(x, w, padding=((0, 1),))[0, :, 0]
     Array([21., 32., 43.,  4.], dtype=float32)
     """
+    if recording and follows(x, weight, bias):
+        return record_activated(conv_general, (
+            x, weight, stride, padding, dilation, input_dilation, groups, flip, bias, activation))
     cdef Function function = Function(CONV, 0, False, bool_of("conv_general", "flip", flip))
     return convolve("conv_general", &function, x, weight, stride, padding,
                     dilation, input_dilation, groups, bias, activation)
@@ -520,6 +541,9 @@ def conv1d(x, weight, stride=1, padding=0, dilation=1, groups=1, bias=None, acti
     >>> cyrt.nn.conv1d(x, difference)[0, :, 0]
     Array([1., 2., 4.], dtype=float32)
     """
+    if recording and follows(x, weight, bias):
+        return record_activated(conv1d, (
+            x, weight, stride, padding, dilation, groups, bias, activation))
     cdef Function function = Function(CONV, 3, False, False)
     return convolve("conv1d", &function, x, weight, stride, padding, dilation, 1, groups,
                     bias, activation)
@@ -555,6 +579,9 @@ def conv2d(x, weight, stride=1, padding=0, dilation=1, groups=1, bias=None, acti
            [18., 27., 18.],
            [12., 18., 12.]], dtype=float32)
     """
+    if recording and follows(x, weight, bias):
+        return record_activated(conv2d, (
+            x, weight, stride, padding, dilation, groups, bias, activation))
     cdef Function function = Function(CONV, 4, False, False)
     return convolve("conv2d", &function, x, weight, stride, padding, dilation, 1, groups,
                     bias, activation)
@@ -584,6 +611,9 @@ def conv3d(x, weight, stride=1, padding=0, dilation=1, groups=1, bias=None, acti
     >>> cyrt.nn.conv3d(x, weight, stride=2).shape
     (1, 2, 2, 2, 3)
     """
+    if recording and follows(x, weight, bias):
+        return record_activated(conv3d, (
+            x, weight, stride, padding, dilation, groups, bias, activation))
     cdef Function function = Function(CONV, 5, False, False)
     return convolve("conv3d", &function, x, weight, stride, padding, dilation, 1, groups,
                     bias, activation)
@@ -632,6 +662,9 @@ def conv_transpose1d(x, weight, stride=1, padding=0, dilation=1, output_padding=
     >>> cyrt.nn.conv_transpose1d(x, weight)[0, :, 0]
     Array([  1.,  12., 120., 200.], dtype=float32)
     """
+    if recording and follows(x, weight, bias):
+        return record_activated(conv_transpose1d, (
+            x, weight, stride, padding, dilation, output_padding, groups, bias, activation))
     cdef Function function = Function(CONV, 3, True, True)
     return convolve("conv_transpose1d", &function, x, weight, stride, padding, dilation,
                     output_padding, groups, bias, activation)
@@ -662,6 +695,9 @@ def conv_transpose2d(x, weight, stride=1, padding=0, dilation=1, output_padding=
     >>> cyrt.nn.conv_transpose2d(x, weight, stride=2).shape
     (1, 4, 4, 1)
     """
+    if recording and follows(x, weight, bias):
+        return record_activated(conv_transpose2d, (
+            x, weight, stride, padding, dilation, output_padding, groups, bias, activation))
     cdef Function function = Function(CONV, 4, True, True)
     return convolve("conv_transpose2d", &function, x, weight, stride, padding, dilation,
                     output_padding, groups, bias, activation)
@@ -692,6 +728,9 @@ def conv_transpose3d(x, weight, stride=1, padding=0, dilation=1, output_padding=
     >>> cyrt.nn.conv_transpose3d(x, weight).shape
     (1, 4, 4, 4, 6)
     """
+    if recording and follows(x, weight, bias):
+        return record_activated(conv_transpose3d, (
+            x, weight, stride, padding, dilation, output_padding, groups, bias, activation))
     cdef Function function = Function(CONV, 5, True, True)
     return convolve("conv_transpose3d", &function, x, weight, stride, padding, dilation,
                     output_padding, groups, bias, activation)

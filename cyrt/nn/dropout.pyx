@@ -10,6 +10,8 @@ from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array, set_operan
 from cyrt.nn.checks import check_floating, check_gradient, number_of
 from cyrt.random.keys import bits_of
 from cyrt.runtime.stream cimport current_state
+from cyrt.runtime.taping cimport is_followed, recording
+from cyrt.tape cimport record_call
 
 cdef int DROPOUT = op_code("dropout")
 
@@ -67,6 +69,8 @@ def dropout(x, p=0.5, *, key):
     >>> cyrt.nn.dropout(cyrt.ones(6), 0.5, key=cyrt.random.key(7))
     Array([0., 0., 2., 2., 2., 0.], dtype=float32)
     """
+    if recording and is_followed(x):
+        return record_call(dropout, (x, p, key))
     check_floating("dropout", "x", x)
     return apply("dropout", x, p, key)
 

@@ -19,8 +19,10 @@ from cyrt.ops.functions import equal
 from cyrt.ops.gather import take
 from cyrt.ops.scatter import combine_at
 from cyrt.ops.shapes import expand_dims, reshape
+from cyrt.tape import differentiable
 
 
+@differentiable
 def embedding(x: Array, weight: Array) -> Array:
     """Take rows of a table of vectors by their indices.
 

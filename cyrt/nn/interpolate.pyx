@@ -16,6 +16,8 @@ from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array, set_operan
 from cyrt.nn.checks import check_floating, check_gradient, number_of
 from cyrt.ops.arguments import check_bool, int_of
 from cyrt.runtime.stream cimport current_state
+from cyrt.runtime.taping cimport is_followed, recording
+from cyrt.tape cimport record_call
 
 cdef enum:
     LONGEST = 1 << 30       # the largest size of an axis
@@ -175,6 +177,8 @@ def interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=N
     >>> cyrt.nn.interpolate(x, scale_factor=2)[0, :, 0]
     Array([1., 1., 3., 3.], dtype=float32)
     """
+    if recording and is_followed(x):
+        return record_call(interpolate, (x, size, scale_factor, mode, align_corners))
     cdef Interpolation images
     check_floating("interpolate", "x", x)
     read_arguments("interpolate", x, size, scale_factor, mode, align_corners, &images)

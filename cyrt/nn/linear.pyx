@@ -31,9 +31,11 @@ from cyrt.ops.manipulation import concat
 from cyrt.ops.matmul import matmul
 from cyrt.ops.promotion cimport promote
 from cyrt.ops.reduce import sum as sum_over
-from cyrt.ops.shapes import reshape
+from cyrt.ops.shapes import reshape, split
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state
+from cyrt.runtime.taping cimport is_followed, recording
+from cyrt.tape cimport record_call
 
 # The function of each activation that a product of many rows needs.
 cdef dict FUNCTIONS = {"relu": relu, "gelu": gelu, "gelu_tanh": gelu_tanh, "silu": silu}
@@ -107,6 +109,8 @@ def linear(x, weight, bias=None, activation=None, residual=None, *, rms_norm=Non
     >>> cyrt.nn.linear(x, w, activation="relu")
     Array([[1., 0.]], dtype=float32)
     """
+    if recording and follows((x, weight, bias, residual, rms_norm, layer_norm)):
+        return record_layer(x, weight, bias, activation, residual, rms_norm, layer_norm)
     cdef Array result
     cdef tuple norm = None
     if rms_norm is not None or layer_norm is not None:
@@ -166,11 +170,44 @@ def linear_vjp(g, x, weight, bias=None, activation=None):
             g = concat(swiglu_vjp(g, *halves(y)), axis=-1)
         else:
             g = GRADIENTS[activation](g, y)
-    count = math.prod(shape_of(x)[:(<Array>x).ndim_ - 1])
-    rows, inputs = (reshape(each, (count, n)) for each, n in zip((g, x), weight.shape))
-    return (cast(matmul(g, weight), (<Array>x).code),
-            cast(matmul(rows.mT, inputs), (<Array>weight).code),
-            None if bias is None else cast(sum_over(rows, 0), (<Array>bias).code))
+    of_x, of_weight, of_bias = gradients(g, x, weight, bias, (True, True, True))
+    return (cast(of_x, (<Array>x).code), cast(of_weight, (<Array>weight).code),
+            None if bias is None else cast(of_bias, (<Array>bias).code))
+
+
+def gradients(g, x, weight, bias, tuple wanted):
+    """Return the wanted gradients of ``x @ weight.mT + bias``, in the types of the products."""
+    count = math.prod(x.shape[:x.ndim - 1])
+    rows = reshape(g, (count, weight.shape[0]))
+    return (matmul(g, weight) if wanted[0] else None,
+            matmul(rows.mT, reshape(x, (count, weight.shape[1]))) if wanted[1] else None,
+            sum_over(rows, 0) if bias is not None and wanted[2] else None)
+
+
+cdef bint follows(tuple operands) except -1:
+    for each in operands:
+        if is_followed(each):
+            return True
+        if isinstance(each, tuple):             # the arguments of a norm
+            for inner in each:
+                if is_followed(inner):
+                    return True
+    return False
+
+
+cdef object record_layer(x, weight, bias, activation, residual, rms_norm, layer_norm):
+    """Record a layer whose gradients are wanted: as one operation with relu, whose gradient needs
+    only the result, and otherwise as one operation for each step."""
+    if rms_norm is not None or layer_norm is not None:
+        x = normalize(x, norm_of(rms_norm, layer_norm))
+    activation_code("linear", activation)
+    apart = None if activation == "relu" and residual is None else activation
+    y = record_call(linear, (x, weight, bias, None if apart else activation, None, None, None))
+    if apart == "swiglu":
+        y = swiglu(*split(y, 2, -1))
+    elif apart is not None:
+        y = FUNCTIONS[apart](y)
+    return y if residual is None else residual + y
 
 
 cdef tuple norm_of(object rms_norm, object layer_norm):

@@ -13,11 +13,13 @@ from cyrt.ops.functions import log, log1p, sigmoid, sign, square
 from cyrt.ops.reduce import mean
 from cyrt.ops.reduce import sum as _sum
 from cyrt.ops.ternary import clip
+from cyrt.tape import differentiable
 
 _LEAST_LOG = -100.0
 _LEAST_VARIANCE = 1e-12
 
 
+@differentiable
 def mse_loss(x: Array, targets: Array, reduction: str = "mean") -> Array:
     """Compute the squares of the differences of predictions and targets.
 
@@ -87,6 +89,7 @@ def mse_loss_vjp(g: Array, x: Array, targets: Array, reduction: str = "mean") ->
     return _slope("mse_loss_vjp", g, x, targets, reduction, lambda a, b: a - b, 2.0)
 
 
+@differentiable
 def l1_loss(x: Array, targets: Array, reduction: str = "mean") -> Array:
     """Compute the absolute differences of predictions and targets.
 
@@ -140,6 +143,7 @@ def l1_loss_vjp(g: Array, x: Array, targets: Array, reduction: str = "mean") -> 
     return _slope("l1_loss_vjp", g, x, targets, reduction, lambda a, b: sign(a - b))
 
 
+@differentiable
 def huber_loss(x: Array, targets: Array, reduction: str = "mean", delta: float = 1.0) -> Array:
     """Compute a loss that is quadratic for small differences, and linear for large ones.
 
@@ -215,6 +219,7 @@ def huber_loss_vjp(
     return _slope(name, g, x, targets, reduction, lambda a, b: clip(a - b, -most, most))
 
 
+@differentiable
 def binary_cross_entropy(
     x: Array, targets: Array, reduction: str = "mean", *, with_logits: bool = False
 ) -> Array:

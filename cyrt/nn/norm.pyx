@@ -20,6 +20,8 @@ from cyrt.ops.copy import copy as duplicate
 from cyrt.ops.promotion cimport is_number, python_number
 from cyrt.ops.reduce import sum as sum_all
 from cyrt.runtime.stream cimport current_state
+from cyrt.runtime.taping cimport is_followed, recording
+from cyrt.tape cimport record_call
 
 cdef int LAYER_NORM = op_code("layer_norm"), LAYER_NORM_VJP = op_code("layer_norm_vjp")
 cdef int RMS_NORM = op_code("rms_norm"), RMS_NORM_VJP = op_code("rms_norm_vjp")
@@ -197,6 +199,9 @@ def layer_norm(x, weight=None, bias=None, eps=1e-5, *, out=None):
     >>> cyrt.nn.layer_norm(cyrt.asarray([[1.0, 3.0]]), eps=0)
     Array([[-1.,  1.]], dtype=float32)
     """
+    if recording and (is_followed(x) or is_followed(weight) or is_followed(bias)
+                      or is_followed(out)):
+        return record_call(layer_norm, (x, weight, bias, eps, out))
     return normalize(LAYER_NORM, x, weight, bias, eps, out)
 
 
@@ -270,6 +275,8 @@ def rms_norm(x, weight=None, eps=1e-5, *, out=None):
     Array([[ 1., -1.],
            [ 1.,  1.]], dtype=float32)
     """
+    if recording and (is_followed(x) or is_followed(weight) or is_followed(out)):
+        return record_call(rms_norm, (x, weight, eps, out))
     return normalize(RMS_NORM, x, weight, None, eps, out)
 
 

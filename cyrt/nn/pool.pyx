@@ -15,6 +15,8 @@ from cyrt.ops.arguments import check_array
 from cyrt.ops.promotion cimport kinds
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state
+from cyrt.runtime.taping cimport is_followed, recording
+from cyrt.tape cimport record_call
 
 cdef enum:
     MOST_DIMS = WINDOW_AXES + 2
@@ -135,6 +137,8 @@ def max_pool(x, kernel_size, stride=None, padding=0):
     >>> cyrt.nn.max_pool(cyrt.asarray([[[1.0], [3.0], [2.0], [0.0]]]), 2)[0, :, 0]
     Array([3., 2.], dtype=float32)
     """
+    if recording and is_followed(x):
+        return record_call(max_pool, (x, kernel_size, stride, padding))
     return forward("max_pool", MAX, x, kernel_size, stride, padding)
 
 
@@ -162,6 +166,8 @@ def avg_pool(x, kernel_size, stride=None, padding=0):
     >>> cyrt.nn.avg_pool(cyrt.asarray([[[1.0], [3.0], [2.0], [0.0]]]), 2)[0, :, 0]
     Array([2., 1.], dtype=float32)
     """
+    if recording and is_followed(x):
+        return record_call(avg_pool, (x, kernel_size, stride, padding))
     return forward("avg_pool", AVG, x, kernel_size, stride, padding)
 
 

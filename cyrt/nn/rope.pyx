@@ -21,6 +21,8 @@ from cyrt.ops.arguments import check_array
 from cyrt.ops.copy cimport assign_array, cast, check_device, check_out
 from cyrt.ops.promotion cimport is_number, kinds, python_number
 from cyrt.runtime.stream cimport current_state
+from cyrt.runtime.taping cimport is_followed, recording
+from cyrt.tape cimport record_call
 
 cdef int ROPE = op_code("rope")
 cdef int INT64 = _dtype("int64").code, FLOAT32 = _dtype("float32").code
@@ -217,6 +219,8 @@ def rope(x, dims, traditional=False, base=10000.0, scale=1.0, offset=0, freqs=No
     Array([[1.        , 0.        ],
            [0.54030234, 0.84147096]], dtype=float32)
     """
+    if recording and (is_followed(x) or is_followed(freqs) or is_followed(out)):
+        return record_call(rope, (x, dims, traditional, base, scale, offset, freqs, out))
     return rotate("rope", x, dims, traditional, base, scale, offset, freqs, 1, out)
 
 

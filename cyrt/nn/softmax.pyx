@@ -21,6 +21,8 @@ from cyrt.ops.copy cimport assign_array, cast, check_device, check_out
 from cyrt.ops.promotion cimport INT64, kinds
 from cyrt.ops.rows cimport axis_back, move_axis
 from cyrt.runtime.stream cimport current_state
+from cyrt.runtime.taping cimport is_followed, recording
+from cyrt.tape cimport record_call
 
 cdef int SOFTMAX = op_code("softmax"), LOG_SOFTMAX = op_code("log_softmax")
 cdef int SOFTMAX_VJP = op_code("softmax_vjp")
@@ -163,6 +165,8 @@ def softmax(x, axis=-1, precise=False, *, out=None):
     >>> cyrt.nn.softmax(cyrt.asarray([1.0, 1.0]))
     Array([0.5, 0.5], dtype=float32)
     """
+    if recording and (is_followed(x) or is_followed(out)):
+        return record_call(softmax, (x, axis, precise, out))
     bool_of("softmax", "precise", precise)
     return apply(SOFTMAX, x, axis, out)
 
@@ -191,6 +195,8 @@ def log_softmax(x, axis=-1, *, out=None):
     >>> cyrt.nn.log_softmax(cyrt.asarray([0.0, 0.0, 1000.0]))
     Array([-1000., -1000.,     0.], dtype=float32)
     """
+    if recording and (is_followed(x) or is_followed(out)):
+        return record_call(log_softmax, (x, axis, out))
     return apply(LOG_SOFTMAX, x, axis, out)
 
 
@@ -268,6 +274,8 @@ def cross_entropy(logits, targets, axis=-1):
     >>> cyrt.nn.cross_entropy(cyrt.zeros((2, 4)), cyrt.asarray([0, 3]))
     Array([1.3862944, 1.3862944], dtype=float32)
     """
+    if recording and is_followed(logits):
+        return record_call(cross_entropy, (logits, targets, axis))
     cdef int axis_
     cdef Array array = checked_rows(CROSS_ENTROPY, "logits", logits, axis, &axis_)
     cdef Array columns = checked_targets(CROSS_ENTROPY, targets, array, axis_)

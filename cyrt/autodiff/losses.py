@@ -1,0 +1,62 @@
+"""The gradients of losses."""
+
+from __future__ import annotations
+
+from cyrt import tape
+from cyrt.ndarray import Array
+from cyrt.nn import losses
+from cyrt.nn.checks import wide_type
+from cyrt.nn.softmax import cross_entropy, cross_entropy_vjp
+from cyrt.ops.functions import log, log1p
+from cyrt.ops.ternary import clip
+
+_Pair = tuple[Array | None, Array | None]
+
+
+def _of_difference(slope: Array, wanted: tuple[bool, bool]) -> _Pair:
+    """Return the gradients of predictions and targets, of whose difference a loss is a function."""
+    return slope, -slope if wanted[1] else None
+
+
+def _mse(g: Array, x: Array, targets: Array, reduction: str, wanted: tuple[bool, bool]) -> _Pair:
+    return _of_difference(losses.mse_loss_vjp(g, x, targets, reduction), wanted)
+
+
+def _l1(g: Array, x: Array, targets: Array, reduction: str, wanted: tuple[bool, bool]) -> _Pair:
+    return _of_difference(losses.l1_loss_vjp(g, x, targets, reduction), wanted)
+
+
+def _huber(
+    g: Array, x: Array, targets: Array, reduction: str, delta: float, wanted: tuple[bool, bool]
+) -> _Pair:
+    return _of_difference(losses.huber_loss_vjp(g, x, targets, reduction, delta), wanted)
+
+
+def _cross_entropy_targets(g: Array, x: Array, reduction: str, with_logits: bool) -> Array:
+    """The logarithm of the odds against class 1, which are linear in the target."""
+    wide = x.astype(wide_type(x), copy=False)
+    if with_logits:
+        slope = -wide
+    else:
+        slope = clip(log1p(-wide), losses._LEAST_LOG) - clip(log(wide), losses._LEAST_LOG)
+    if reduction == "mean" and x.size:
+        slope = slope * (1 / x.size)
+    return slope * g
+
+
+tape.register(losses.mse_loss, ("x", "targets"), _mse)
+tape.register(losses.l1_loss, ("x", "targets"), _l1)
+tape.register(losses.huber_loss, ("x", "targets"), _huber)
+tape.register(
+    losses.binary_cross_entropy,
+    "x",
+    lambda g, x, targets, reduction, with_logits: losses.binary_cross_entropy_vjp(
+        g, x, targets, reduction, with_logits=with_logits
+    ),
+)
+tape.register(losses.binary_cross_entropy, "targets", _cross_entropy_targets)
+tape.register(
+    cross_entropy,
+    "logits",
+    lambda g, logits, targets, axis: cross_entropy_vjp(g, logits, targets, axis),
+)
