@@ -396,6 +396,101 @@ def _time(contender: Contender, program: Program) -> float:
     return min(times)
 
 
+# -- a layer as large as GPT-2's -------------------------------------------------------------------
+
+
+def _layer(of: Any, attend: Callable[[Any, Any, Any], Any], params: Arrays, x: Any) -> Any:
+    """The loss of a transformer layer, by a library's functions of whole layers."""
+    scale, shift, qkv, out, up, down = params
+    batch, length, width = x.shape
+    y = of.linear(of.layer_norm(x, scale, shift), qkv).reshape((batch, length, 3, 12, width // 12))
+    q, k, v = (y[:, :, i].swapaxes(1, 2) for i in range(3))
+    y = attend(q, k, v).swapaxes(1, 2).reshape((batch, length, width))
+    x = x + of.linear(y, out)
+    y = of.linear(of.gelu(of.linear(of.layer_norm(x, scale, shift), up)), down)
+    z = x + y
+    return (z * z).mean()
+
+
+class _CyrtLayers:
+    linear = staticmethod(nn.linear)
+    layer_norm = staticmethod(nn.layer_norm)
+    gelu = staticmethod(nn.gelu_tanh)
+
+
+def _large_of_cyrt(params: list[np.ndarray], x: np.ndarray) -> Callable[[], Arrays]:
+    device = [cyrt.asarray(each, dtype="bfloat16") for each in params]
+    inputs = cyrt.asarray(x, dtype="bfloat16")
+
+    def loss(params: Arrays) -> cyrt.Array:
+        return _layer(_CyrtLayers, lambda *qkv: nn.attention(*qkv, mask="causal"), params, inputs)
+
+    gradient = cyrt.grad(loss)
+    return lambda: gradient(device)
+
+
+def _large_of_torch(params: list[np.ndarray], x: np.ndarray) -> Callable[[], Arrays]:
+    import torch
+    from torch.nn import functional
+
+    class Layers:
+        linear = staticmethod(functional.linear)
+
+        @staticmethod
+        def layer_norm(x: Any, scale: Any, shift: Any) -> Any:
+            return functional.layer_norm(x, x.shape[-1:], scale, shift)
+
+        @staticmethod
+        def gelu(x: Any) -> Any:
+            return functional.gelu(x, approximate="tanh")
+
+    kind = torch.bfloat16
+    device = [torch.from_numpy(each).cuda().to(kind).requires_grad_() for each in params]
+    inputs = torch.from_numpy(x).cuda().to(kind)
+
+    def attend(*qkv: Any) -> Any:
+        return functional.scaled_dot_product_attention(*qkv, is_causal=True)
+
+    def gradients() -> Arrays:
+        return list(torch.autograd.grad(_layer(Layers, attend, device, inputs), device))
+
+    return gradients
+
+
+def _large(session: Session) -> Iterator[Row]:
+    """Yield the device time of the forward and backward of a layer, beside PyTorch's."""
+    batch, length, width = (2, 16, 96) if session.small else (8, 1024, 768)
+    rng = np.random.default_rng(7)
+    shapes = [(width,), (width,), (3 * width, width), (width, width)]
+    shapes += [(4 * width, width), (width, 4 * width)]
+    params = [
+        (rng.standard_normal(shape) / (shape[-1] if len(shape) > 1 else 1) ** 0.5).astype(
+            np.float32
+        )
+        for shape in shapes
+    ]
+    x = rng.standard_normal((batch, length, width)).astype(np.float32)
+    makers = {"cyrt": _large_of_cyrt, "PyTorch": _large_of_torch}
+    first: list[np.ndarray] | None = None
+    fastest = None
+    for library in session.libraries:
+        if library.name not in makers:
+            continue
+        gradients = makers[library.name](params, x)
+        found = [library.to_host(each).astype(np.float32) for each in gradients()]
+        if first is None:
+            first = found
+        for each, other in zip(found, first, strict=True):
+            np.testing.assert_allclose(each, other, rtol=0.1, atol=0.1 * np.abs(other).max())
+        for _ in range(0 if session.small else 10):
+            gradients()
+        took = session.device_time(library, lambda i, gradients=gradients: gradients(), 4)
+        fastest = fastest or took
+        note = f"{took / fastest:.2f} ×" if took and fastest else ""
+        case = f"layer {batch} × {length} × {width}, bfloat16"
+        yield Row(case, f"{library.name}: forward and backward", device=took, note=note)
+
+
 def measure(session: Session) -> Iterator[Row]:
     """Yield a row for every program and library."""
     contenders = [_cyrt("cyrt, gradients by hand", by_hand=True)]
@@ -422,6 +517,8 @@ def measure(session: Session) -> Iterator[Row]:
             first = first or took
             note = f"{took / first:.2f} ×" if took and first else ""
             yield Row(program.name, contender.name, host=took, note=note)
+    if hasattr(cyrt, "grad"):
+        yield from _large(session)
 
 
 if __name__ == "__main__":
