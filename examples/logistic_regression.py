@@ -21,6 +21,10 @@ def loss(X: cyrt.Array, y: cyrt.Array, w: cyrt.Array) -> float:
     return float(-np.mean(labels * np.log(p) + (1 - labels) * np.log(1 - p)))
 
 
+def mean_loss(w: cyrt.Array, X: cyrt.Array, y: cyrt.Array) -> cyrt.Array:
+    return cyrt.nn.binary_cross_entropy(X @ w, y, with_logits=True)
+
+
 def steps_a_second(step: Callable[[], None], seconds: float) -> tuple[float, int]:
     """How many steps are done in a second, those on the device included, and how many were."""
     count = 0
@@ -51,9 +55,11 @@ def main() -> None:
     X, y = cyrt.asarray(X_host), cyrt.asarray(y_host)
     w = cyrt.zeros(FEATURES, dtype=cyrt.float32)
 
+    gradient = cyrt.grad(mean_loss)
+
     def step() -> None:
         nonlocal w
-        w = w - RATE * (X.T @ (cyrt.sigmoid(X @ w) - y)) / count
+        w = w - RATE * gradient(w, X, y)
 
     def waited_step() -> None:
         step()

@@ -1,4 +1,4 @@
-"""A small network trained on two spirals: layer_norm, gradients by hand, and the loss falls."""
+"""A small network trained on two spirals by its gradient, and the loss falls."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 import numpy as np
 
 import cyrt
-from cyrt import nn
+from cyrt import nn, optim
 
 CLASSES = 2
 RATE = 0.5
@@ -24,28 +24,14 @@ def spirals(count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarra
     return features.astype(np.float32), label.astype(np.int32)
 
 
-def forward(x: cyrt.Array, weights: dict[str, cyrt.Array]) -> dict[str, cyrt.Array]:
-    """The network's logits, and what the gradients need of the way there."""
-    hidden = x @ weights["in"]
-    normed = nn.layer_norm(hidden, weights["scale"], weights["shift"])
-    active = nn.gelu(normed)
-    return {"hidden": hidden, "normed": normed, "active": active, "logits": active @ weights["out"]}
+def logits(weights: dict[str, cyrt.Array], x: cyrt.Array) -> cyrt.Array:
+    """Return the network's results for points."""
+    hidden = nn.layer_norm(x @ weights["in"], weights["scale"], weights["shift"])
+    return nn.gelu(hidden) @ weights["out"]
 
 
-def gradients(
-    x: cyrt.Array, labels: cyrt.Array, weights: dict[str, cyrt.Array]
-) -> dict[str, cyrt.Array]:
-    """The gradient of the mean loss for each weight: the chain rule, from the end to the start."""
-    y = forward(x, weights)
-    count = x.shape[0]
-    g = nn.cross_entropy_vjp(cyrt.full(count, 1 / count), y["logits"], labels)
-    found = {"out": y["active"].T @ g}
-    g = nn.gelu_vjp(g @ weights["out"].T, y["normed"])
-    g, found["scale"], found["shift"] = nn.layer_norm_vjp(
-        g, y["hidden"], weights["scale"], weights["shift"]
-    )
-    found["in"] = x.T @ g
-    return found
+def mean_loss(weights: dict[str, cyrt.Array], x: cyrt.Array, labels: cyrt.Array) -> cyrt.Array:
+    return nn.cross_entropy(logits(weights, x), labels).mean()
 
 
 def main() -> None:
@@ -73,17 +59,19 @@ def main() -> None:
     }
 
     def loss() -> float:
-        return nn.cross_entropy(forward(x, weights)["logits"], labels).mean().item()
+        return mean_loss(weights, x, labels).item()
 
     def accuracy() -> float:
-        return (cyrt.argmax(forward(x, weights)["logits"], axis=1) == labels).mean().item()
+        return (cyrt.argmax(logits(weights, x), axis=1) == labels).mean().item()
 
+    gradient = cyrt.grad(mean_loss)
+    optimizer = optim.sgd(RATE)
+    state = optimizer.init(weights)
     first = loss()
     print(f"step {0:5}: loss {first:.4f}")
     begin = time.perf_counter()
     for step in range(1, options.steps + 1):
-        for name, gradient in gradients(x, labels, weights).items():
-            weights[name] = weights[name] - RATE * gradient
+        weights, state = optimizer.update(gradient(weights, x, labels), state, weights)
         cyrt.commit()  # a step is a batch; without it, batches end by themselves
         if step % max(1, options.steps // 5) == 0:
             print(f"step {step:5}: loss {loss():.4f}")

@@ -211,18 +211,34 @@ def loss(w):
     return (cyrt.nn.softplus(z) - y * z).mean()
 
 
+gradient = cyrt.grad(loss)
 w = cyrt.zeros(5)
 first = loss(w).item()
 for _ in range(100):
-    w = w - 1.0 * (x.T @ (cyrt.sigmoid(x @ w) - y)) / len(y)
+    w = w - 1.0 * gradient(w)
 print(f"{first:.3f}", loss(w).item() < 0.2)
 
-h = cyrt.random.normal(shape=(4, 8), key=other)
-weight, bias = cyrt.ones(8), cyrt.zeros(8)
-normed = cyrt.nn.layer_norm(h, weight, bias)
-g = cyrt.ones_like(normed)  # the gradient of the result
-dh, dweight, dbias = cyrt.nn.layer_norm_vjp(g, h, weight, bias)
-print(dh.shape, dweight.shape, dbias[0].item())
+hidden = 16
+params = {
+    "in": cyrt.random.normal(shape=(hidden, 5), key=other) / 5**0.5,
+    "bias": cyrt.zeros(hidden),
+    "out": cyrt.zeros(hidden),
+}
+
+
+def network_loss(params):
+    h = cyrt.nn.linear(x, params["in"], params["bias"], activation="gelu")
+    z = h @ params["out"]
+    return cyrt.nn.binary_cross_entropy(z, y, with_logits=True)
+
+
+step = cyrt.value_and_grad(network_loss)
+optimizer = cyrt.optim.adam(cyrt.optim.cosine(0.03, 100))
+state = optimizer.init(params)
+for _ in range(100):
+    value, grads = step(params)
+    params, state = optimizer.update(grads, state, params)
+print(value.item() < 0.1, state["float32"].step[0].item())
 
 with tempfile.TemporaryDirectory() as folder:
     path = os.path.join(folder, "weights.npy")

@@ -16,7 +16,12 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 # For each example: arguments for a small size, and a part of what it prints.
 RUNS = {
+    "characters": (
+        ("--until", "4", "--width", "32", "--layers", "1", "--context", "16", "--batch", "8"),
+        "the loss fell from",
+    ),
     "custom_kernel": (("--size", "96", "--steps", "2"), "agree with NumPy"),
+    "digits": (("--size", "256", "--channels", "4", "--epochs", "4"), "accuracy on 360 other"),
     "game_of_life": (("--size", "8", "--steps", "6"), "2 cells further down and to the right"),
     "image_blur": (("--size", "32", "--output", "small.png"), "small.png: 64 x 32 pixels"),
     "logistic_regression": (("--size", "100"), "the loss fell"),
