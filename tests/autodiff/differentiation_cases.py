@@ -446,4 +446,6 @@ case(
     -positive(3),
     positive(2, 1),
 )
-case("random.normal", lambda loc: cyrt.random.normal(loc, 2.0, dtype="float64", key=_KEY), normal(4))
+case(
+    "random.normal", lambda loc: cyrt.random.normal(loc, 2.0, dtype="float64", key=_KEY), normal(4)
+)
