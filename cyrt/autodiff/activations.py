@@ -8,6 +8,7 @@ from typing import Any
 from cyrt import tape
 from cyrt.ndarray import Array
 from cyrt.nn import activations as act
+from cyrt.nn.gated import swiglu_vjp
 from cyrt.ops.broadcasting import broadcast_to
 from cyrt.ops.ternary import ternary
 
@@ -25,7 +26,7 @@ def _swiglu(g: Array, gate: Any, up: Any) -> tuple[Any, Any]:
         return None, g * act.silu(gate)
     if not isinstance(up, Array):
         return act.silu_vjp(g * up, gate), None
-    return act.swiglu_vjp(g, broadcast_to(gate, g.shape), broadcast_to(up, g.shape))
+    return swiglu_vjp(g, broadcast_to(gate, g.shape), broadcast_to(up, g.shape))
 
 
 # The derivative of relu at x is that at its result.

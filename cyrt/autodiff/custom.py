@@ -10,7 +10,9 @@ from typing import Any
 from cyrt import tape, trees
 from cyrt.autodiff.transforms import vjp
 from cyrt.ndarray import Array
+from cyrt.ops.copy import copy
 from cyrt.ops.creation import zeros
+from cyrt.ops.views import layout
 from cyrt.random import keys
 
 
@@ -56,10 +58,14 @@ class _Results:
         self.kinds = [(each.shape, each.dtype, each.device) for each in arrays]
 
     def fill(self, g: list[Array | None]) -> Any:
-        """Return the nest of gradients, with zeros where there is none."""
+        """Return the nest of gradients, which are contiguous, with zeros where there is none."""
         return self.structure.unflatten(
             [
-                zeros(shape, dtype, device=device) if each is None else each
+                zeros(shape, dtype, device=device)
+                if each is None
+                else each
+                if layout(each)[0]
+                else copy(each)
                 for each, (shape, dtype, device) in zip(g, self.kinds, strict=True)
             ]
         )
@@ -131,7 +137,8 @@ class custom_vjp:  # the name of JAX's class
         if self._rules is None:
             raise TypeError(f"{self._name}: its gradient is not defined; call defvjp first")
         call = _Call(self._name, *self._rules, arguments)
-        return call.results.structure.unflatten(tape.recorded(_called, (arguments.arrays, call)))
+        found = tape.recorded(_called, (arguments.arrays, call))
+        return call.results.structure.unflatten(found)
 
 
 class _Call:
