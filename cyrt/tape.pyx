@@ -4,7 +4,7 @@ cimport cython
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdlib cimport calloc, free, realloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
 import inspect
 
@@ -12,7 +12,7 @@ from cyrt.builtin import catalogue
 from cyrt.builtin.entry cimport MAX_OPS, op_code
 from cyrt.builtin.space cimport tuple_of_sizes
 from cyrt.dtypes import DTYPES
-from cyrt.ndarray cimport Array, has_shape, shape_of, view_of
+from cyrt.ndarray cimport Array, has_shape, view_of
 from cyrt.kernels.vectorcall cimport PyVectorcall_NARGS, Vectorcall, offer_vectorcall
 from cyrt.operators cimport ops
 from cyrt.operators import functions
@@ -410,7 +410,6 @@ cdef int check_others(Rule rule, PyObject** arguments, Py_ssize_t count) except 
 
 cdef inline int check_out(Tape tape, Rule rule, object out, Call* call) except -1:
     """Raise ValueError if `out` is an argument of a differentiated function."""
-    cdef int node
     cdef Block* block
     if not isinstance(out, Array):
         raise TypeError(f"{rule.name}: out: expected an Array for a value that is differentiated, "
@@ -418,8 +417,8 @@ cdef inline int check_out(Tape tape, Rule rule, object out, Call* call) except -
     block = block_of(<Memory>out)
     call.inside, call.before = is_followed(out), 0 if block == NULL else block.version
     if call.inside and tape.nodes[(<Memory>out).node].kind == LEAF:
-        raise ValueError(f"{rule.name}: an argument of a differentiated function is written; copy() "
-                         "makes an array that may be")
+        raise ValueError(f"{rule.name}: an argument of a differentiated function is written; "
+                         "copy() makes an array that may be")
     return 0
 
 
@@ -427,7 +426,6 @@ cdef int begin_call(Rule rule, PyObject** arguments, Py_ssize_t count, Call* cal
     cdef Thread* thread = this_thread()
     cdef Tape tape = <Tape>thread.current
     cdef Plan plan
-    cdef Block* block
     cdef int i, at, node
     call.mask, call.versions, call.operands, call.inside = 0, 0, 0, False
     call.num_parents = rule.num_operands
@@ -484,7 +482,6 @@ cdef bint is_among(object result, PyObject** arguments, Py_ssize_t count) noexce
 cdef object end_call(Rule rule, PyObject** arguments, Py_ssize_t count, const Call* call,
                      object result, object out):
     cdef Tape tape
-    cdef Block* block
     cdef int node, output, i
     abandon_call()
     tape = <Tape>this_thread().current
@@ -863,7 +860,7 @@ cdef class Gradients:
         cdef Plan plan = <Plan>node.plan
         cdef PyObject* arguments[MOST_VALUES]
         cdef Part part
-        cdef int i, parent
+        cdef int i
         check_values(tape, &node)
         for each in plan.parts:
             part = <Part>each

@@ -84,7 +84,7 @@ tape.register(gather.take, "x", _take)
 tape.register(take_along_axis, "x", _place_along)
 tape.register(sort.sort, "x", _sort)
 tape.register(sort.top_k, "x", _top_k)
-for _each in (sort.argsort, search.searchsorted, search.nonzero, search.contains):
-    tape.register_constant(_each)
-for _each in (sets.unique_all, sets.unique_counts, sets.unique_inverse, sets.unique_values):
-    tape.refuse(_each, "the elements that are equal to others have no gradient of their own")
+for _constant in (sort.argsort, search.searchsorted, search.nonzero, search.contains):
+    tape.register_constant(_constant)
+for _set in (sets.unique_all, sets.unique_counts, sets.unique_inverse, sets.unique_values):
+    tape.refuse(_set, "the elements that are equal to others have no gradient of their own")

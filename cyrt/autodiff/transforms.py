@@ -40,13 +40,13 @@ def _places(argnums: tuple[int, ...], args: _Arguments, name: str) -> list[int]:
 
 
 def _check_leaf(x: Any, path: str) -> Array:
-    if isinstance(x, float):
-        x = asarray(x)
-    if x.dtype.kind not in "fc":
+    leaf: Array = asarray(x) if isinstance(x, float) else x
+    if leaf.dtype.kind not in "fc":
         raise TypeError(
-            f"{path}: expected an array of a floating-point type, got {x.dtype} of shape {x.shape}"
+            f"{path}: expected an array of a floating-point type, got {leaf.dtype} of shape "
+            f"{leaf.shape}"
         )
-    return x
+    return leaf
 
 
 class _Inputs:

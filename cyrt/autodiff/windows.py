@@ -114,8 +114,8 @@ def _transposed(
 tape.register(conv.conv_general, _OPERANDS, _general)
 for _function in (conv.conv1d, conv.conv2d, conv.conv3d):
     tape.register(_function, _OPERANDS, _plain)
-for _function in (conv.conv_transpose1d, conv.conv_transpose2d, conv.conv_transpose3d):
-    tape.register(_function, _OPERANDS, _transposed)
+for _transpose in (conv.conv_transpose1d, conv.conv_transpose2d, conv.conv_transpose3d):
+    tape.register(_transpose, _OPERANDS, _transposed)
 
 
 def _avg_pool(

@@ -505,7 +505,7 @@ cdef bint has_addresses(Fusion fusion, const Recording* script) noexcept:
 
 
 cdef bint is_unchanged(Fusion fusion, const Recording* script) noexcept:
-    """Return whether all parameters and the geometry are as at the last launch of the fused plan."""
+    """Return whether parameters and geometry are those of the fused plan's last launch."""
     return memcmp(script.blob, fusion.plain.blob, script.blob_bytes) == 0 and memcmp(
         script.geometry, fusion.plain.geometry, script.num_nodes * sizeof(Geometry)) == 0
 

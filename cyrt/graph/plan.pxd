@@ -47,7 +47,7 @@ cdef class Plan(Execs):
     cdef unsigned int remembered
     cdef Chains chains          # the chains for the first launch; None: an exec runs it
     cdef readonly unsigned long long launches
-    cdef readonly object fusion # the Fusion of a script that was launched often; None: none was
+    cdef readonly object fusion  # the Fusion of a script that is launched often, else None
 
 cdef struct PlanStats:
     unsigned long long hits

@@ -7,7 +7,6 @@ class Elementwise:
     __name__: str
     __qualname__: str
     __doc__: str
-    operation: int
     def __init__(
         self, name: str, operands: tuple[str, ...], doc: str, module: str = "cyrt"
     ) -> None: ...
@@ -19,3 +18,5 @@ class Elementwise:
         dtype: Any = None,
     ) -> Array: ...
     def __getattr__(self, name: str) -> Any: ...  # Some have outer, reduce, at ...
+
+def chosen(condition: Any, x1: Any, x2: Any, code: int, out: Array | None) -> Array: ...

@@ -70,7 +70,8 @@ cdef bint is_apart(const Range* ranges, Py_ssize_t count, Array g, Py_ssize_t ow
 
 
 cdef class Optimizer:
-    """An optimizer: a pair of functions, as optax has them.
+    """Optimizer()\n--\n
+    An optimizer: a pair of functions, as optax has them.
 
     :func:`sgd`, :func:`adam`, :func:`adamw` and :func:`lion` make optimizers. An optimizer contains
     no state, and serves any number of models.

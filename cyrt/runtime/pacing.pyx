@@ -25,7 +25,7 @@ cdef void pop_reached_events(StreamState* stream) noexcept:
         # After an error the device runs nothing any more: the next call raises that error.
         if event_status(stream.pace_events[slot]) == CUDA_ERROR_NOT_READY:
             break
-        # A function that a tool has put in the driver's place may have let another thread remove it.
+        # A function that a tool has put in the driver's place may have let others remove it.
         if stream.pace_puts[stream.pace_first] != put:
             continue
         stream.run = put

@@ -1,13 +1,13 @@
 # Which arrays the tape of a thread follows, and which memory was written since.
 #
 # INVARIANTS
-# - A Memory stores numbers: its tape's, and its node's in that tape. The tape alone owns objects, so
-#   no reference leads from an array to a tape.
+# - A Memory stores numbers: its tape's, and its node's in that tape. The tape alone owns objects,
+#   so no reference leads from an array to a tape.
 # - `recording` is 0 unless a tape is open: that is all that an operation checks outside. Tapes have
 #   numbers that are never reused, so memory that a closed tape followed is followed no more.
 # - A thread has at most one open tape that records. Its levels are bits: a node's mask has those of
-#   the levels whose arguments it depends on, and the thread's `live` those that record now. Inside a
-#   function that is recorded as a whole, the tape is suspended.
+#   the levels whose arguments it depends on, and the thread's `live` those that record now. Inside
+#   a function that is recorded as a whole, the tape is suspended.
 # - As long as a tape exists (`num_tapes`), each write to a block raises the block's version,
 #   whoever writes: recorded, replayed and direct operations, copies. An array that a tape follows
 #   has the version at which that began: a write that the tape does not know of makes it stale, and

@@ -111,4 +111,5 @@ cdef int refuse_followed(Memory memory, str name) except -1:
     if memory.node >= 0 and not thread.masks[memory.node] & thread.live:
         return 0
     raise TypeError(f"{name} uses an array that is differentiated, and has no gradient; "
-                    "cyrt.custom_vjp gives it one, and cyrt.stop_gradient makes the array a constant")
+                    "cyrt.custom_vjp gives it one, and cyrt.stop_gradient makes the array a "
+                    "constant")

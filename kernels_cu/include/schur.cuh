@@ -8,11 +8,11 @@
 namespace cyrt {
 
 // A rotation [c s; -conj(s) c] that maps (x, y) to (r, 0).
-template <class T> struct Rotation {
+template <class T> struct GivensRotation {
     RealOf<T> c;
     T s, r;
 
-    __device__ Rotation(T x, T y) {
+    __device__ GivensRotation(T x, T y) {
         using R = RealOf<T>;
         R scale = maximum(size_of(x), size_of(y));
         c = R(1), s = number<T>(0), r = x;
@@ -124,7 +124,7 @@ __device__ inline int reduce_to_triangle(RowMajor<T> h, RowMajor<T> z, int n, bo
         __syncthreads();
         for (int k = lo; k < hi; ++k) {
             if (k > lo) x = h(k, k - 1), y = h(k + 1, k - 1);
-            Rotation<T> turn(x, y);
+            GivensRotation<T> turn(x, y);
             for (int j = k + threadIdx.x; j < n; j += blockDim.x) {
                 T first = h(k, j), second = h(k + 1, j);
                 h(k, j) = first * turn.c + turn.s * second;

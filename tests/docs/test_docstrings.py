@@ -30,7 +30,7 @@ def _examples():
 _EXAMPLES = _examples()
 
 
-# What programs use most, beside everything of the modules that test_all_of_a_module_have_examples lists.
+# What programs use most, beside the modules that test_all_of_a_module_have_examples lists.
 _MOST_USED = re.findall(
     r"\w+",
     """

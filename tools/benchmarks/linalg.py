@@ -7,6 +7,7 @@ one wait), and for cyrt also the host's time. Results are checked before they ar
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib
 import time
 from collections.abc import Callable
@@ -21,7 +22,8 @@ FUNCTIONS = ("cholesky", "solve", "inv", "qr", "eigh", "svd")
 
 
 def adjoint(x: np.ndarray) -> np.ndarray:
-    return np.conj(np.swapaxes(x, -1, -2))
+    result: np.ndarray = np.conj(np.swapaxes(x, -1, -2))
+    return result
 
 
 def matrices(batch: int, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -153,7 +155,7 @@ def main() -> None:
                     if not error < 1e-3:
                         raise ArithmeticError(f"backward error {error:.1e}")
                     walls[library], own = timed(
-                        lambda f=function, a=arguments: f(*a), each.wait, options.seconds
+                        functools.partial(function, *arguments), each.wait, options.seconds
                     )
                     host = own if library == "cyrt" else host
                 except Exception as failure:  # the other rows are printed

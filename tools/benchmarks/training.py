@@ -423,7 +423,11 @@ def _large_of_cyrt(params: list[np.ndarray], x: np.ndarray) -> Callable[[], Arra
     inputs = cyrt.asarray(x, dtype="bfloat16")
 
     def loss(params: Arrays) -> cyrt.Array:
-        return _layer(_CyrtLayers, lambda *qkv: nn.attention(*qkv, mask="causal"), params, inputs)
+        def attend(q: cyrt.Array, k: cyrt.Array, v: cyrt.Array) -> cyrt.Array:
+            return nn.attention(q, k, v, mask="causal")
+
+        result: cyrt.Array = _layer(_CyrtLayers, attend, params, inputs)
+        return result
 
     gradient = cyrt.grad(loss)
     return lambda: gradient(device)
@@ -484,7 +488,11 @@ def _large(session: Session) -> Iterator[Row]:
             np.testing.assert_allclose(each, other, rtol=0.1, atol=0.1 * np.abs(other).max())
         for _ in range(0 if session.small else 10):
             gradients()
-        took = session.device_time(library, lambda i, gradients=gradients: gradients(), 4)
+
+        def work(_: int, gradients: Callable[[], Arrays] = gradients) -> Arrays:
+            return gradients()
+
+        took = session.device_time(library, work, 4)
         fastest = fastest or took
         note = f"{took / fastest:.2f} ×" if took and fastest else ""
         case = f"layer {batch} × {length} × {width}, bfloat16"
