@@ -1,11 +1,12 @@
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, final
 
 from cyrt.dtypes import DType
 from cyrt.ndarray import Array
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
+@final
 class Level:
     def leaf(self, x: Array) -> Array: ...
     def node_of(self, x: object) -> int: ...
@@ -16,6 +17,7 @@ class Level:
         self, nodes: Sequence[int], gradients: Sequence[Array], keep: bool = False
     ) -> list[Array | None]: ...
 
+@final
 class Differentiable: ...
 
 def differentiable(function: _Function, /) -> _Function: ...
