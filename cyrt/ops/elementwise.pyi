@@ -7,6 +7,7 @@ class Elementwise:
     __name__: str
     __qualname__: str
     __doc__: str
+    operation: int
     def __init__(
         self, name: str, operands: tuple[str, ...], doc: str, module: str = "cyrt"
     ) -> None: ...
