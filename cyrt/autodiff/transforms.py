@@ -56,7 +56,7 @@ class _Inputs:
 
     def __init__(self, nests: list[Any], names: list[str]) -> None:
         self.leaves: list[Array] = []
-        self.structures: list[Any] = []  # of a nest; None: it is an array
+        self.structures: list[Any] = []  # one an argument; None: it is an array
         for nest, name in zip(nests, names, strict=True):
             if isinstance(nest, Array):
                 self.structures.append(None)

@@ -54,11 +54,11 @@ cdef extern from "params/fft.h" nogil:
 
 cdef enum:
     WARP = 32
-    LAUNCHES = 6            # of a transform, at most: two convolved ones in three launches each
+    LAUNCHES = 6            # the most launches of a transform: a convolution is two of three
     ALL = 0xffffffff        # all indices are valid
-    SIDE_BYTES = 128        # of adjacent lines, which a block transforms together
+    SIDE_BYTES = 128        # bytes of adjacent lines that a block transforms together
     SECTOR_BYTES = 32       # the fewest
-    THREADS = 256           # of a block of short lines
+    THREADS = 256           # threads of a block of short lines
     RESIDENT = 1024         # threads that a multiprocessor runs at once
 
 # The memory that a launch reads or writes.
@@ -75,7 +75,7 @@ cdef struct FftLaunch:
 cdef struct FftPlan:
     int count
     PyObject* tables        # a Buffer, which the plan's entry holds
-    long long[PLACES] nbytes        # of the workspaces
+    long long[PLACES] nbytes        # the workspaces' bytes
     FftLaunch[LAUNCHES] launches
 
 cdef int FFT = op_code("fft")

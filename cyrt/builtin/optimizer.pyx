@@ -9,7 +9,7 @@ from cyrt.builtin.launch cimport MAX_MEMORIES, Launch, record_launch_of_many
 from cyrt.runtime.memory cimport Memory
 
 cdef enum:
-    MOST_ELEMENTS = 1 << 30     # of an entry of a launch's table; a multiple of each tile
+    MOST_ELEMENTS = 1 << 30     # limit for an entry of a launch's table; a multiple of each tile
 
 cdef int SQUARE_SUM = op_code("square_sum"), FLOAT64 = dtype_code("float64")
 

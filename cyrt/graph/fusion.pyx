@@ -444,7 +444,7 @@ cdef class Fusion(Execs):
 
     @property
     def outcome(self):
-        """What has become of the batch, as a text."""
+        """A text: whether the batch is fused, and why not, or how fast it is."""
         text = f"{self.plain.num_nodes} operations"
         if self.reason is not None:
             return f"{text} are not fused: {self.reason}"

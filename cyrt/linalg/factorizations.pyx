@@ -51,7 +51,7 @@ SlogdetResult = namedtuple("SlogdetResult", ["sign", "logabsdet"])
 SVDResult = namedtuple("SVDResult", ["U", "S", "Vh"])
 LUResult = namedtuple("LUResult", ["lu", "pivots"])
 
-# What a call of a kernel needs.
+# The parameters of a launch, and where it runs.
 cdef struct Call:
     Linalg params
     Operand[NUM_OPERANDS] operands

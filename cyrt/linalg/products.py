@@ -180,7 +180,7 @@ def matrix_power(x: Array, n: int, /) -> Array:
 
 
 def _best_order(sizes: list[int]) -> dict[tuple[int, int], int]:
-    """Where to split each chain of matrices i to j, so that their product takes the fewest
+    """Return where to split each chain of matrices i to j, so that the product takes the fewest
     multiplications (Cormen et al., Introduction to Algorithms, 14.2)."""
     count = len(sizes) - 1
     costs = {(i, i): 0 for i in range(count)}

@@ -47,7 +47,7 @@ cdef StreamState* new_state(int ordinal, CUstream handle, int priority, bint own
     return state
 
 
-cdef StreamState* captured_state(int ordinal, CUstream handle) noexcept:
+cdef StreamState* state_of_handle(int ordinal, CUstream handle) noexcept:
     """Return the newest state of a handle of another library, NULL if there is none."""
     cdef StreamState* state = states[ordinal]
     while state != NULL and (state.owned or state.handle != handle):
@@ -70,7 +70,7 @@ cdef StreamState* wrapped_state(int ordinal, CUstream handle) except NULL:
         # the capture. A stream that cyrt does not know yet gets a state, which it has until its id
         # can be asked for: all that it is used for until then becomes part of the graph.
         leave_quietly(entered)
-        state = captured_state(ordinal, handle)
+        state = state_of_handle(ordinal, handle)
         return state if state != NULL else new_state(ordinal, handle, 0, False)
     result = cu.cuStreamGetId(handle, &identity)
     if result == CUDA_SUCCESS:

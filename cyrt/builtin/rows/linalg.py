@@ -13,7 +13,7 @@ PREBUILT = frozenset({"float32", "float64"})
 ONE_BLOCK = ("",)
 LARGE = ("", "_large")
 ROUNDS = ("", "_begin", "_round", "_end")
-# What each operation computes, and its kernels. Its name is that of its device function.
+# The result and the kernels of each operation, whose name is that of its device function.
 OPS = {
     "cholesky": ("l, where l conj(l).T = a", ONE_BLOCK),
     "lu": ("l and u, where l u = p a", LARGE),

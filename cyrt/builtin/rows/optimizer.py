@@ -11,7 +11,7 @@ TEMPLATES = ("optimizer",)
 TYPES = ("float16", "bfloat16", "float32", "float64")
 # The types in the wheel; the others are compiled at first use.
 PREBUILT = frozenset({"float16", "bfloat16", "float32"})
-# What is subtracted from a parameter p, by its gradient g and its moments.
+# Each step subtracts its expression from a parameter p, which has the gradient g and moments.
 EXPRESSIONS = {
     "sgd_step": "rate * (g + decay * p)",
     "momentum_step": "rate * (m = b1 * m + g + decay * p)",
