@@ -109,6 +109,7 @@ from cyrt.ops.ternary import clip, where
 from cyrt.ops.views import diagonal
 from cyrt.other_names import refuse as _refuse
 from cyrt.profiling import profile
+from cyrt.public_modules import NAMES as _MODULES
 from cyrt.runtime.device import Device, is_available
 from cyrt.runtime.event import Event
 from cyrt.runtime.host_memory import ManagedBuffer, PinnedBuffer
@@ -537,15 +538,17 @@ __all__ = [
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__", "cupy_compat", "kernels", "numpy"]
+    return [*{*__all__, "__version__", *_MODULES}]
 
 
 if not _typing.TYPE_CHECKING:  # a type checker would take any name for one of the module
 
     def __getattr__(name):
-        if name == "cupy_compat":  # imported when it is first used
-            return _import_module("cyrt.cupy_compat")
-        return _refuse(_modules["cyrt"], name, (fft, nn, random, _modules["cyrt.numpy"]))
+        if name in _MODULES:  # those that are imported when they are first used
+            return _import_module(f"cyrt.{name}")
+        return _refuse(
+            _modules["cyrt"], name, (fft, linalg, nn, optim, random, _modules["cyrt.numpy"])
+        )
 
 
 _atexit.register(_leave)

@@ -85,7 +85,7 @@ class Missing:
 def refuse(module: Any, name: str, places: tuple[Any, ...]) -> NoReturn:
     """Raise the error of a name that a module does not have: it tells which of `places`, other
     modules, has it, or what to write."""
-    found = [f"{each.__name__}.{name}" for each in places if hasattr(each, name)]
+    found = [f"{each.__name__}.{name}" for each in places if name in each.__all__]
     hint = found[0] if found else MODULE.get(name)
     text = "" if hint is None or name.startswith("_") else f"; instead: {hint}"
     raise AttributeError(

@@ -11,11 +11,19 @@ import signal
 import sys
 import tempfile
 import textwrap
+from pathlib import Path
 
 import hypothesis
 import numpy as np
 import processes
 import pytest
+
+# Folders that have modules beside their tests: any test may import these.
+sys.path[:0] = {
+    str(path.parent)
+    for path in Path(__file__).parent.glob("*/*.py")
+    if not path.name.startswith(("test_", "conftest"))
+}
 
 # A run draws the examples of the run before, so that it tells of a change and not of its luck;
 # new ones: pytest --hypothesis-profile=explore.

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import cyrt
-import cyrt.cupy_compat
-import cyrt.torch
+from cyrt.public_modules import NAMES as MODULES
 
 REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "reference"
 TARGET = REFERENCE / "names.md"
@@ -66,17 +65,7 @@ def table() -> str:
         lines += [f"| `{name}` | {summary(name, getattr(cyrt, name))} |" for name in names]
         lines.append("")
     lines += ["## Modules", "", "| name | |", "|---|---|"]
-    for name in (
-        "cupy_compat",
-        "fft",
-        "linalg",
-        "kernels",
-        "nn",
-        "numpy",
-        "optim",
-        "random",
-        "torch",
-    ):
+    for name in MODULES:
         lines.append(f"| [`{name}`]({name}.md) | {summary(name, getattr(cyrt, name))} |")
     return "\n".join(lines) + "\n"
 
@@ -91,9 +80,7 @@ def home(name: str) -> str:
 def add_new_names() -> None:
     """Add each public name that no page lists to the page that lists its module's names."""
     pages = {name: file for _, file, names in sections() for name in names}
-    for name in sorted(
-        set(cyrt.__all__) - pages.keys() - {"fft", "linalg", "nn", "optim", "random"}
-    ):
+    for name in sorted(set(cyrt.__all__) - pages.keys() - set(MODULES)):
         kin = [each for each in pages if home(each) == home(name)]
         if not kin:
             sys.exit(f"no page of docs/reference lists {name}, nor another name of {home(name)}")

@@ -13,18 +13,9 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-MODULES = (
-    "cyrt",
-    "cyrt.cupy_compat",
-    "cyrt.fft",
-    "cyrt.kernels",
-    "cyrt.linalg",
-    "cyrt.nn",
-    "cyrt.numpy",
-    "cyrt.optim",
-    "cyrt.random",
-    "cyrt.torch",
-)
+from cyrt.public_modules import NAMES
+
+MODULES = ("cyrt", *(f"cyrt.{name}" for name in NAMES))
 HEAD = '''\
 """Every public name of cyrt has a type: only a value of the type Any may be passed as `Never`."""
 

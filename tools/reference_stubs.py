@@ -21,22 +21,9 @@ from types import ModuleType
 from typing import Any
 
 import cyrt
-import cyrt.cupy_compat
-import cyrt.kernels
-import cyrt.torch
+from cyrt.public_modules import NAMES
 
-MODULES = (
-    "cyrt",
-    "cyrt.fft",
-    "cyrt.linalg",
-    "cyrt.nn",
-    "cyrt.numpy",
-    "cyrt.optim",
-    "cyrt.random",
-    "cyrt.kernels",
-    "cyrt.cupy_compat",
-    "cyrt.torch",
-)
+MODULES = ("cyrt", *(f"cyrt.{name}" for name in NAMES))
 Definition = ast.FunctionDef | ast.ClassDef
 _ROLE = re.compile(r":(?:func|class|meth|mod|attr):`~?([^`]*)`")
 # A table of reStructuredText: rulers of "=", a head, lines between them.
