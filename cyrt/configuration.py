@@ -17,7 +17,7 @@ import numpy as np
 
 from cyrt import settings
 from cyrt.builtin import loading
-from cyrt.driver import abi, library, table
+from cyrt.driver import library, table
 from cyrt.driver.errors import CompileError, CudaError
 from cyrt.jit import compiler
 from cyrt.jit.cache import Cache
@@ -80,7 +80,7 @@ def collect() -> dict[str, Any]:
         "python": f"{platform.python_version()}, {sys.executable}",
         "platform": platform.platform(),
         "numpy": np.__version__,
-        "cython": abi.CYTHON_VERSION,
+        "cython": table.CYTHON_VERSION,
         "driver": _driver(),
         "nvrtc": _nvrtc(),
         "headers": _headers(),

@@ -4,8 +4,6 @@
 # release of the headers, the unversioned macros do not, so one build works with 12.x and 13.x.
 
 cdef extern from "cuda.h" nogil:
-    int CUDA_VERSION
-
     ctypedef int CUdevice
     ctypedef unsigned long long CUdeviceptr
     ctypedef struct CUctx_st:
@@ -54,53 +52,21 @@ cdef extern from "cuda.h" nogil:
         CUDA_SUCCESS
         CUDA_ERROR_INVALID_VALUE
         CUDA_ERROR_OUT_OF_MEMORY
-        CUDA_ERROR_NOT_INITIALIZED
-        CUDA_ERROR_DEINITIALIZED
-        CUDA_ERROR_NO_DEVICE
-        CUDA_ERROR_INVALID_DEVICE
-        CUDA_ERROR_INVALID_IMAGE
-        CUDA_ERROR_INVALID_CONTEXT
-        CUDA_ERROR_NO_BINARY_FOR_GPU
-        CUDA_ERROR_INVALID_PTX
-        CUDA_ERROR_UNSUPPORTED_PTX_VERSION
-        CUDA_ERROR_INVALID_SOURCE
         CUDA_ERROR_INVALID_HANDLE
         CUDA_ERROR_NOT_FOUND
         CUDA_ERROR_NOT_READY
-        CUDA_ERROR_ILLEGAL_ADDRESS
-        CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES
-        CUDA_ERROR_LAUNCH_TIMEOUT
-        CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED
         CUDA_ERROR_NOT_PERMITTED
         CUDA_ERROR_CONTEXT_IS_DESTROYED
-        CUDA_ERROR_ASSERT
-        CUDA_ERROR_HARDWARE_STACK_ERROR
-        CUDA_ERROR_ILLEGAL_INSTRUCTION
-        CUDA_ERROR_MISALIGNED_ADDRESS
-        CUDA_ERROR_INVALID_ADDRESS_SPACE
-        CUDA_ERROR_INVALID_PC
-        CUDA_ERROR_LAUNCH_FAILED
-        CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
         CUDA_ERROR_NOT_SUPPORTED
         CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
         CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
         CUDA_ERROR_UNKNOWN
 
     ctypedef enum CUdevice_attribute:
-        CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK
-        CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X
-        CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y
-        CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z
-        CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X
-        CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y
-        CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z
         CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
         CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
         CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
-        CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY
         CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS
-        CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK
-        CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
 
     ctypedef enum CUfunction_attribute:
         CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK
@@ -118,10 +84,8 @@ cdef extern from "cuda.h" nogil:
     ctypedef enum CUpointer_attribute:
         CU_POINTER_ATTRIBUTE_MEMORY_TYPE
         CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
-        CU_POINTER_ATTRIBUTE_IS_MANAGED
 
     ctypedef enum CUmemorytype:
-        CU_MEMORYTYPE_HOST
         CU_MEMORYTYPE_DEVICE
         CU_MEMORYTYPE_UNIFIED
 
@@ -132,12 +96,10 @@ cdef extern from "cuda.h" nogil:
         CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES
 
     ctypedef enum CUstream_flags:
-        CU_STREAM_DEFAULT
         CU_STREAM_NON_BLOCKING
 
     ctypedef enum CUevent_flags:
         CU_EVENT_DEFAULT
-        CU_EVENT_BLOCKING_SYNC
         CU_EVENT_DISABLE_TIMING
 
     ctypedef enum CUmemAttach_flags:
@@ -156,7 +118,6 @@ cdef extern from "cuda.h" nogil:
     unsigned int CU_GRAPH_USER_OBJECT_MOVE
 
     ctypedef enum CUgraphDependencyType:
-        CU_GRAPH_DEPENDENCY_TYPE_DEFAULT
         CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC
 
     int CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC
@@ -247,9 +208,7 @@ cdef extern from "cuda.h" nogil:
         int result
 
     ctypedef enum CUdriverProcAddressQueryResult:
-        CU_GET_PROC_ADDRESS_SUCCESS
         CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND
-        CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
 
 cdef extern from "cudaTypedefs.h" nogil:
     ctypedef CUresult (*PFN_cuGetProcAddress_v12000)(

@@ -1,5 +1,6 @@
 from cyrt.driver.errors import CudaError
 
+CYTHON_VERSION: str
 faults: dict[int, CudaError]
 
 def open_driver() -> None: ...

@@ -18,6 +18,12 @@ cdef extern from "functions.h":
     const Function functions "cyrt_functions"[]
     enum: NUM_FUNCTIONS "CYRT_NUM_FUNCTIONS"
 
+cdef extern from *:
+    unsigned int CYTHON_HEX_VERSION
+
+# The version of Cython that translated the package.
+CYTHON_VERSION = ".".join([str(CYTHON_HEX_VERSION >> shift & 0xff) for shift in (24, 16, 8)])
+
 # The first error after which every call on a device fails: ordinal -> CudaError.
 faults = {}
 

@@ -1,2 +1,0 @@
-CYTHON_VERSION: str
-CONSTANTS: dict[str, dict[str, int]]
