@@ -10,7 +10,7 @@ import argparse
 import json
 import statistics
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -66,10 +66,12 @@ class Session:
         True if results are only checked, at small sizes.
     libraries : list of Library
         cyrt first, then PyTorch and CuPy if they are installed; only cyrt if `small`.
+    others : list of str
+        The Pythons of other installations of cyrt, for a script that takes them.
     """
 
-    def __init__(self, small: bool) -> None:
-        self.small = small
+    def __init__(self, small: bool, others: Sequence[str] = ()) -> None:
+        self.small, self.others = small, list(others)
         self.libraries = [_cyrt()]
         for other in () if small else (_torch, _cupy):
             try:
@@ -220,7 +222,9 @@ def _cupy() -> Library:
     )
 
 
-def main(description: str, measure: Callable[[Session], Iterable[Row]]) -> int:
+def main(
+    description: str, measure: Callable[[Session], Iterable[Row]], takes_others: bool = False
+) -> int:
     """Run a script: parse its options, measure, print each row when it is there.
 
     Parameters
@@ -229,6 +233,8 @@ def main(description: str, measure: Callable[[Session], Iterable[Row]]) -> int:
         The script's docstring.
     measure : callable
         Yields the rows; raises AssertionError if a result is wrong.
+    takes_others : bool
+        Whether the script compares installations of cyrt.
     """
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -237,11 +243,16 @@ def main(description: str, measure: Callable[[Session], Iterable[Row]]) -> int:
         "--small", action="store_true", help="check results at small sizes, without times"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows there as well")
+    if takes_others:
+        parser.add_argument(
+            "others", nargs="*", metavar="PYTHON", help="the Python of another installation of cyrt"
+        )
     options = parser.parse_args()
     device = cyrt.Device()
     print(f"{device.name}: µs a call, on the host and on the device", flush=True)
     rows = []
-    for row in measure(Session(options.small or device.emulated)):
+    others = options.others if takes_others else []
+    for row in measure(Session(options.small or device.emulated, others)):
         _print_row(row)
         rows.append(row)
     if options.json is not None:

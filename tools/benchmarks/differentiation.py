@@ -1,56 +1,62 @@
 """Differentiation: what the host does for a recorded operation and for its gradient, and steps.
 
-The gradients are compared with those by hand before a time is printed. Times are microseconds; the
-host's are the least of many rounds, those of steps are of a pipelined loop.
+The gradients are compared with those by hand before a time is printed. The host's times are the
+least of many rounds; those of steps, in the column of the device, are of a pipelined loop.
 """
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import numpy as np
+from common import Row, Session, main
 
 import cyrt
 
 OPERATIONS, ROUNDS, STEPS = 100, 50, 500
 
 
-def host_time(function: Callable[[], Any]) -> float:
-    """Return the least time until a call returns, in microseconds."""
+def least_time(session: Session, function: Callable[[], object], count: int) -> float | None:
+    """Return the least time until a call returns, in µs for each of `count` operations."""
+    if session.small:
+        return None
     times = []
     for _ in range(ROUNDS):
         cyrt.synchronize()
         begin = time.perf_counter()
         function()
         times.append(time.perf_counter() - begin)
-    return min(times) * 1e6
+    return min(times) * 1e6 / count
 
 
-def chain(x: cyrt.Array) -> cyrt.Array:
-    for _ in range(OPERATIONS):
-        x = x * 1.01
-    return x
+def operations(session: Session) -> Iterator[Row]:
+    """Yield the rows of a chain of products."""
+    count, n = (10, 64) if session.small else (OPERATIONS, 4096)
 
+    def chain(x: cyrt.Array) -> cyrt.Array:
+        for _ in range(count):
+            x = x * 1.01
+        return x
 
-def operations() -> None:
-    x, g = cyrt.ones(4096), cyrt.ones(4096)
+    x, g = cyrt.ones(n), cyrt.ones(n)
     _, pull = cyrt.vjp(chain, x)
-    np.testing.assert_allclose(pull(g)[0].numpy(), np.full(4096, 1.01**OPERATIONS), rtol=1e-4)
-    plain = host_time(lambda: chain(x)) / OPERATIONS
-    recorded = host_time(lambda: cyrt.vjp(chain, x)) / OPERATIONS
-    backward = host_time(lambda: pull(g)) / OPERATIONS
-    print(f"an operation                 {plain:8.3f}")
-    print(f"the same, recorded           {recorded:8.3f}   {recorded - plain:+.3f}")
-    print(f"the gradient of one          {backward:8.3f}")
+    np.testing.assert_allclose(pull(g)[0].numpy(), np.full(n, 1.01**count), rtol=1e-4)
+    for case, function in (
+        ("an operation", lambda: chain(x)),
+        ("the same, recorded", lambda: cyrt.vjp(chain, x)),
+        ("the gradient of one", lambda: pull(g)),
+    ):
+        yield Row(case, f"cyrt: float32, {n:,}", None, least_time(session, function, count))
 
 
-def regression() -> None:
-    """Logistic regression of 1,000 rows of 100 numbers, by gradient descent."""
+def regression(session: Session) -> Iterator[Row]:
+    """Yield the rows of logistic regression by gradient descent."""
+    rows, columns = (20, 5) if session.small else (1000, 100)
     rng = np.random.default_rng(0)
-    x = cyrt.asarray(rng.standard_normal((1000, 100)).astype(np.float32))
-    y = cyrt.asarray((rng.random(1000) > 0.5).astype(np.float32))
+    x = cyrt.asarray(rng.standard_normal((rows, columns)).astype(np.float32))
+    y = cyrt.asarray((rng.random(rows) > 0.5).astype(np.float32))
 
     def loss(w: cyrt.Array, b: cyrt.Array) -> cyrt.Array:
         z = x @ w + b
@@ -63,31 +69,38 @@ def regression() -> None:
         return w - 0.1 * dw, b - 0.1 * db
 
     def by_hand(w: cyrt.Array, b: cyrt.Array) -> tuple[cyrt.Array, cyrt.Array]:
-        error = (cyrt.sigmoid(x @ w + b) - y) * 0.001
+        error = (cyrt.sigmoid(x @ w + b) - y) * (1 / rows)
         return w - 0.1 * (x.T @ error), b - 0.1 * cyrt.sum(error)
 
-    found = []
+    def train(
+        step: Callable[[cyrt.Array, cyrt.Array], tuple[cyrt.Array, cyrt.Array]], count: int
+    ) -> np.ndarray:
+        w, b = cyrt.zeros(columns), cyrt.zeros(())
+        for _ in range(count):
+            w, b = step(w, b)
+        return np.append(w.numpy(), b.numpy())
+
+    warm = 3 if session.small else 100
+    np.testing.assert_allclose(train(by_tape, warm), train(by_hand, warm), rtol=1e-3, atol=1e-5)
     for name, step in (("by hand", by_hand), ("by the tape", by_tape)):
-        w, b = cyrt.zeros(100), cyrt.zeros(())
-        for _ in range(100):
-            w, b = step(w, b)
-        found.append(w.numpy())
-        before = cyrt.current_encoder().stats()
-        begin = time.perf_counter()
-        for _ in range(STEPS):
-            w, b = step(w, b)
-        cyrt.synchronize()
-        each = (time.perf_counter() - begin) / STEPS * 1e6
-        after = cyrt.current_encoder().stats()
-        done = {key: after[key] - before[key] for key in ("operations", "replayed")}
-        print(f"logistic regression, {name:12s} {each:8.1f}   {done} in {STEPS} steps")
-    np.testing.assert_allclose(found[0], found[1], rtol=1e-3, atol=1e-5)
+        case = f"logistic regression, {rows:,} × {columns:,}"
+        took, note = None, ""
+        if not session.small:
+            before = cyrt.current_encoder().stats()
+            begin = time.perf_counter()
+            train(step, STEPS)
+            took = (time.perf_counter() - begin) / STEPS * 1e6
+            after = cyrt.current_encoder().stats()
+            recorded, replayed = (after[key] - before[key] for key in ("operations", "replayed"))
+            note = f"{recorded / STEPS:.0f} operations, {100 * replayed / recorded:.0f} % replayed"
+        yield Row(case, f"cyrt: a step, {name}", took, None, note)
 
 
-def main() -> None:
-    operations()
-    regression()
+def measure(session: Session) -> Iterator[Row]:
+    """Yield all rows."""
+    yield from operations(session)
+    yield from regression(session)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(__doc__, measure))

@@ -1,24 +1,26 @@
-"""Times of cyrt.linalg beside CuPy and PyTorch, where these can be imported.
+"""Factorizations, systems of equations and eigenvalues beside CuPy and PyTorch.
 
-``python -P tools/benchmarks/linalg.py`` prints microseconds a call: pipelined calls (many calls,
-one wait), and for cyrt also the host's time. Results are checked before they are timed.
+Device times are those of pipelined calls: many calls and one wait, by the host's clock. Host times
+are those of calls without the wait. The note compares cyrt's time with another library's.
 """
 
 from __future__ import annotations
 
-import argparse
-import functools
-import importlib
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
+from common import Library, Row, Session, main
 
 import cyrt
 
-CASES = [(1_000, 16), (1, 32), (1, 64), (1, 256), (1, 1_024)]
+CASES = ((1_000, 16), (1, 32), (1, 64), (1, 256), (1, 1_024))
+SMALL = ((3, 4), (1, 9))
 FUNCTIONS = ("cholesky", "solve", "inv", "qr", "eigh", "svd")
+SECONDS, ROUNDS = 0.2, 5
 
 
 def adjoint(x: np.ndarray) -> np.ndarray:
@@ -54,117 +56,63 @@ def difference(name: str, x: np.ndarray, b: np.ndarray, found: Any) -> float:
     return float(np.abs(error).max() / np.abs(wide).max())
 
 
-def timed(call: Callable[[], Any], wait: Callable[[], Any], seconds: float) -> tuple[float, float]:
-    """Microseconds a call: pipelined, and the host's part. The best of five rounds."""
+def _functions(library: str) -> Any:
+    if library == "PyTorch":
+        import torch
+
+        return torch.linalg
+    if library == "CuPy":
+        import cupy
+
+        return cupy.linalg
+    return cyrt.linalg
+
+
+def _times(
+    session: Session, library: Library, call: Callable[[], Any]
+) -> tuple[float | None, float | None]:
+    """µs a call: pipelined, and the host's part. The best of five rounds."""
+    if session.small:
+        return None, None
     for _ in range(5):
         call()
-    wait()
+    library.synchronize()
     begin = time.perf_counter()
     call()
-    wait()
-    count = max(3, min(300, int(seconds / (time.perf_counter() - begin + 1e-9))))
+    library.synchronize()
+    count = max(3, min(300, int(SECONDS / (time.perf_counter() - begin + 1e-9))))
     walls, hosts = [], []
-    for _ in range(5):
+    for _ in range(ROUNDS):
         begin = time.perf_counter()
         for _ in range(count):
             call()
         hosts.append(time.perf_counter() - begin)
-        wait()
+        library.synchronize()
         walls.append(time.perf_counter() - begin)
     return min(walls) / count * 1e6, min(hosts) / count * 1e6
 
 
-class Cyrt:
-    def __init__(self) -> None:
-        self.wait = cyrt.synchronize
-
-    def array(self, x: np.ndarray) -> Any:
-        return cyrt.asarray(x)
-
-    def host(self, x: Any) -> np.ndarray:
-        return np.asarray(x.numpy())
-
-    def function(self, name: str) -> Any:
-        return getattr(cyrt.linalg, name)
-
-
-class CuPy:
-    def __init__(self) -> None:
-        self.cupy = importlib.import_module("cupy")
-        self.wait = self.cupy.cuda.Device().synchronize
-
-    def array(self, x: np.ndarray) -> Any:
-        return self.cupy.asarray(x)
-
-    def host(self, x: Any) -> np.ndarray:
-        return np.asarray(self.cupy.asnumpy(x))
-
-    def function(self, name: str) -> Any:
-        return getattr(self.cupy.linalg, name)
-
-
-class Torch:
-    def __init__(self) -> None:
-        self.torch = importlib.import_module("torch")
-        self.wait = self.torch.cuda.synchronize
-
-    def array(self, x: np.ndarray) -> Any:
-        return self.torch.from_numpy(x).cuda()
-
-    def host(self, x: Any) -> np.ndarray:
-        return np.asarray(x.cpu().numpy())
-
-    def function(self, name: str) -> Any:
-        return getattr(self.torch.linalg, name)
-
-
-def libraries() -> dict[str, Any]:
-    """The libraries that can be imported and have a device."""
-    found: dict[str, Any] = {"cyrt": Cyrt()}
-    for name, make in (("CuPy", CuPy), ("PyTorch", Torch)):
-        try:
-            library = make()
-            library.wait()
-        except Exception as error:  # whatever the library raises without a device
-            print(f"{name} is left out: {type(error).__name__}: {str(error).splitlines()[0][:90]}")
-        else:
-            found[name] = library
-    return found
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=0.2, help="of each round (default: 0.2)")
-    parser.add_argument("--largest", type=int, default=1_024, help="the largest matrix")
-    options = parser.parse_args()
-    found = libraries()
-    print(f"{'':14}{'':10}" + "".join(f"{name:>12}" for name in found) + "   cyrt's host   ratio")
-    for batch, n in CASES:
-        if n > options.largest:
-            continue
+def measure(session: Session) -> Iterator[Row]:
+    """Yield a row for every function, size and library."""
+    for batch, n in SMALL if session.small else CASES:
         x, b = matrices(batch, n)
         for name in FUNCTIONS:
-            walls, host = {}, 0.0
-            for library, each in found.items():
-                arguments = [each.array(x)] + ([each.array(b)] if name == "solve" else [])
-                function = each.function(name)
-                try:
-                    result = function(*arguments)
-                    parts = result if isinstance(result, tuple) else (result,)
-                    error = difference(name, x, b, [each.host(part) for part in parts])
-                    if not error < 1e-3:
-                        raise ArithmeticError(f"backward error {error:.1e}")
-                    walls[library], own = timed(
-                        functools.partial(function, *arguments), each.wait, options.seconds
-                    )
-                    host = own if library == "cyrt" else host
-                except Exception as failure:  # the other rows are printed
-                    print(f"{name} of {batch} x {n}: {library}: {failure!r:.120}")
-            others = [value for library, value in walls.items() if library != "cyrt"]
-            ratio = f"{walls['cyrt'] / min(others):8.2f}" if others and "cyrt" in walls else ""
-            row = "".join(f"{walls.get(library, float('nan')):12.1f}" for library in found)
-            print(f"{batch:>6} x {n:<5}{name:10}{row}{host:14.2f}{ratio:>8}", flush=True)
+            own: float | None = None
+            operands = (x, b) if name == "solve" else (x,)
+            for library in session.libraries:
+                arguments = [library.to_device(each) for each in operands]
+                call = partial(getattr(_functions(library.name), name), *arguments)
+                result = call()
+                parts = result if isinstance(result, tuple) else (result,)
+                error = difference(name, x, b, [library.to_host(part) for part in parts])
+                assert error < 1e-3, (name, batch, n, library.name, error)
+                wall, host = _times(session, library, call)
+                note = f"cyrt takes {own / wall:.2f} of it" if own and wall else ""
+                own = own or wall
+                yield Row(
+                    f"{name} {batch:,} × {n:,}²", f"{library.name}: float32", wall, host, note
+                )
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(__doc__, measure))

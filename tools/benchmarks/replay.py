@@ -2,8 +2,8 @@
 
 ``python tools/benchmarks/replay.py`` measures this installation. With the Python of other
 installations behind it, each of them and this one are measured by turns, three times, and the least
-times are printed side by side, with their ratio to the first: ``replay.py BASE/.venv/bin/python``.
-The results of every program are checked before its time is printed.
+times are rows, with their ratio to the first: ``replay.py BASE/.venv/bin/python``. The results of
+every program are checked before its time is printed.
 """
 
 from __future__ import annotations
@@ -13,10 +13,13 @@ import json
 import math
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
+from common import Row, Session, main
 from rounds.adam import Adam
 from rounds.k_means import KMeans
 from rounds.mlp import Training
@@ -44,34 +47,38 @@ GOALS = {
     "k-means": 0.22,
     "transformer": 0.32,
 }
-PROGRAMS: dict[str, Callable[[], Rounds]] = {
-    "Adam 50": lambda: Adam(50, kept=True),
-    "Adam 200": lambda: Adam(200, kept=True),
-    "stencil": lambda: Stencil(256),
-    "perceptron": Training,
-    "k-means": KMeans,
-    "transformer": Decoding,
+PROGRAMS: dict[str, Callable[[bool], Rounds]] = {
+    "Adam 50": lambda small: Adam(3 if small else 50, kept=True),
+    "Adam 200": lambda small: Adam(4 if small else 200, kept=True),
+    "stencil": lambda small: Stencil(16 if small else 256),
+    "perceptron": lambda small: Training(),
+    "k-means": lambda small: KMeans(),
+    "transformer": lambda small: Decoding(),
 }
 
 
 def least(
-    name: str, loop: Callable[[int], cyrt.ndarray], wanted: float, count: int = OPERATIONS
-) -> float:
-    """Return the least host time of an operation in µs. All elements of the loop's result must be
-    `wanted`."""
+    session: Session,
+    name: str,
+    loop: Callable[[int], cyrt.ndarray],
+    wanted: Callable[[int], float],
+    count: int = OPERATIONS,
+) -> float | None:
+    """Return the least host time of an operation in µs. All elements of the result of a loop must
+    be `wanted`, a function of the number of operations."""
     times = []
-    for _ in range(WARM + REPEATS):
+    count = 100 if session.small else count
+    for _ in range(1 if session.small else WARM + REPEATS):
         cyrt.synchronize()
         start = time.perf_counter()
         result = loop(count)
         times.append(time.perf_counter() - start)
-        if not np.allclose(result.numpy(), wanted, 1e-4):
-            raise RuntimeError(f"{name}: expected {wanted}, got {result.numpy()}")
-    return 1e6 * min(times[WARM:]) / count
+        np.testing.assert_allclose(result.numpy(), wanted(count), 1e-4, err_msg=name)
+    return None if session.small else 1e6 * min(times[WARM:]) / count
 
 
-def measure_loops() -> dict[str, float]:
-    """Return the times of single operations."""
+def measure_loops(session: Session) -> Iterator[tuple[str, float | None]]:
+    """Yield the times of single operations."""
     x, b, y = cyrt.zeros(1024), cyrt.ones(1024), cyrt.zeros(1024)
     matrix, square = cyrt.ones((64, 64)), cyrt.full((64, 64), 1 / 64)
     add_one = cyrt.Kernel(SOURCE, "add_one")
@@ -125,16 +132,17 @@ def measure_loops() -> dict[str, float]:
             z = matrix[1:-1, 1:-1]
         return z
 
-    return {
-        "x + b": least("x + b", add, OPERATIONS),
-        "x += b": least("x += b", add_in_place, OPERATIONS),
-        "x * 0.5": least("x * 0.5", scale, 0),
-        "kernel": least("kernel", launch, 2),
-        "100 independent": least("100 independent", spread, 2, 4000),
-        "sum(axis=1)": least("sum(axis=1)", total, 64),
-        "matmul 64": least("matmul 64", multiply, 1),
-        "x[1:-1, 1:-1]": least("x[1:-1, 1:-1]", take_slice, 1),
-    }
+    for name, loop, wanted, count in (
+        ("x + b", add, float, OPERATIONS),
+        ("x += b", add_in_place, float, OPERATIONS),
+        ("x * 0.5", scale, lambda n: 0.5**n, OPERATIONS),
+        ("kernel", launch, lambda n: 2.0, OPERATIONS),
+        ("100 independent", spread, lambda n: 2.0, 4000),
+        ("sum(axis=1)", total, lambda n: 64.0, OPERATIONS),
+        ("matmul 64", multiply, lambda n: 1.0, OPERATIONS),
+        ("x[1:-1, 1:-1]", take_slice, lambda n: 1.0, OPERATIONS),
+    ):
+        yield name, least(session, name, loop, wanted, count)
 
 
 def count_operations() -> tuple[int, int]:
@@ -148,12 +156,17 @@ def is_settled(before: tuple[int, int], after: tuple[int, int]) -> bool:
     return after[1] - before[1] >= SETTLED * (after[0] - before[0])
 
 
-def measure_program(make: Callable[[], Rounds]) -> tuple[float, int]:
+def measure_program(session: Session, make: Callable[[bool], Rounds]) -> tuple[float | None, int]:
     """Return the host time of an operation in µs, and the rounds until most are replayed."""
     gc.collect()
     cyrt.trim_memory()
     with cyrt.Stream():
-        program = make()
+        program = make(session.small)
+        if session.small:
+            program.run()
+            program.run()
+            program.check()
+            return None, 0
         counts = [count_operations()]
         for _ in range(ROUNDS):
             program.run()
@@ -172,38 +185,44 @@ def measure_program(make: Callable[[], Rounds]) -> tuple[float, int]:
     return 1e6 * min(times) / (rounds * count), settled
 
 
-def measure() -> dict[str, float]:
-    """Return all figures of this installation."""
-    figures = measure_loops()
+def measure_here(session: Session) -> Iterator[Row]:
+    """Yield the rows of this installation."""
+    for name, took in measure_loops(session):
+        yield Row(name, "an operation", None, took, goal_of(name))
     for name, make in PROGRAMS.items():
-        figures[name], settled = measure_program(make)
-        figures[f"{name}: rounds until replay"] = settled
-    return figures
+        took, settled = measure_program(session, make)
+        what = "an operation" if session.small else f"an operation; replayed after {settled} rounds"
+        yield Row(name, what, None, took, goal_of(name))
 
 
-def main(pythons: list[str]) -> None:
-    """Measure the installations by turns, and print their figures."""
-    pythons = [*pythons, sys.executable]
-    figures: list[dict[str, float]] = [{} for _ in pythons]
-    for _ in range(TURNS):
-        for known, python in zip(figures, pythons, strict=True):
-            command = [python, __file__, "--figures"]
-            found = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-            for name, each in json.loads(found.stdout.splitlines()[-1]).items():
-                known[name] = min(each, known.get(name, each))
-    print(f"{'host µs an operation':<32}{'goal':>8}" + "".join(f"{'':>10}" for _ in pythons))
-    for name in figures[-1]:
-        values = [known[name] for known in figures]
-        goal = GOALS.get(name)
-        print(
-            f"{name:<32}{'' if goal is None else f'{goal:.3f}':>8}"
-            + "".join(f"{each:>10.3f}" for each in values)
-            + (f"{values[-1] / values[0]:>8.2f}" if values[0] else "")
-        )
+def goal_of(name: str) -> str:
+    return f"goal {GOALS[name]:.3f}" if name in GOALS else ""
+
+
+def measure(session: Session) -> Iterator[Row]:
+    """Yield the rows of this installation, or of several that are measured by turns."""
+    if not session.others or session.small:
+        yield from measure_here(session)
+        return
+    pythons = [*session.others, sys.executable]
+    found: list[dict[str, dict[str, object]]] = [{} for _ in pythons]
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "rows.json"
+        for _ in range(TURNS):
+            for known, python in zip(found, pythons, strict=True):
+                subprocess.run(
+                    [python, __file__, "--json", file], check=True, stdout=subprocess.DEVNULL
+                )
+                for row in json.loads(file.read_text(encoding="utf-8")):
+                    before = known.get(row["case"])
+                    if before is None or row["host"] < before["host"]:
+                        known[row["case"]] = row
+    for case, first in found[0].items():
+        for known, python in zip(found, pythons, strict=True):
+            host = float(str(known[case]["host"]))
+            ratio = host / float(str(first["host"]))
+            yield Row(case, python, None, host, f"{ratio:.2f} of the first; {goal_of(case)}")
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--figures"]:
-        print(json.dumps(measure()))
-    else:
-        main(sys.argv[1:])
+    sys.exit(main(__doc__, measure, takes_others=True))
