@@ -193,9 +193,10 @@ def register(function, operands, backward, *, bint sequence=False, bint strict=T
     backward : callable
         It returns the gradient of the operand, or a tuple of those of several; None is zero. What
         it needs is known by the names of its parameters: ``g`` is the gradient of the result
-        (if there are several results, a list of them, with None for zero), ``result`` the result,
-        ``wanted`` a tuple of bool that says of which operands the gradient is used, ``NAME`` the
-        function's argument of that name, ``NAME_shape`` and ``NAME_dtype`` its shape and type.
+        (if there are several results, nested or not, a list of them, with None for zero),
+        ``result`` the result, ``wanted`` a tuple of bool that says of which operands the gradient
+        is used, ``NAME`` the function's argument of that name, ``NAME_shape`` and ``NAME_dtype``
+        its shape and type.
         What is not named is not kept.
     sequence : bool
         Whether the operand is a sequence of arrays: `backward` returns a list of gradients.
@@ -479,6 +480,16 @@ cdef bint is_among(object result, PyObject** arguments, Py_ssize_t count) noexce
     return False
 
 
+cdef list leaves_of(object result):
+    """Return the results of a call: a tuple or list of them may have others inside."""
+    cdef list leaves = []
+    if not isinstance(result, (tuple, list)):
+        return [result]
+    for each in result:
+        leaves += leaves_of(each)
+    return leaves
+
+
 cdef object end_call(Rule rule, PyObject** arguments, Py_ssize_t count, const Call* call,
                      object result, object out):
     cdef Tape tape
@@ -490,7 +501,7 @@ cdef object end_call(Rule rule, PyObject** arguments, Py_ssize_t count, const Ca
             follow_write(tape, <Array>out, call.before)
             follow(tape, <Array>out, add_node(tape, OUTPUT, 0, 0, <Array>out, 0))
             return result
-        for each in result if isinstance(result, (tuple, list)) else (result,):
+        for each in leaves_of(result):
             if isinstance(each, Memory) and not is_among(each, arguments, count):
                 (<Memory>each).tape = 0
         return result
@@ -509,8 +520,9 @@ cdef object end_call(Rule rule, PyObject** arguments, Py_ssize_t count, const Ca
     if not isinstance(result, (tuple, list)):
         return result
     node = add_call(tape, rule, arguments, count, call, result, None)
-    tape.nodes[node].place = len(result)
-    for i, each in enumerate(result):
+    leaves = leaves_of(result)
+    tape.nodes[node].place = len(leaves)
+    for i, each in enumerate(leaves):
         if isinstance(each, Array) and (<Array>each).code >= FIRST_FLOAT:
             reserve(tape, 1, 0, 0)
             tape.parents[tape.num_parents] = node

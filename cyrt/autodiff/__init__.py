@@ -5,8 +5,10 @@ from __future__ import annotations
 from cyrt import tape as _tape
 from cyrt.autodiff import activations as _activations  # noqa: F401
 from cyrt.autodiff import elementwise as _elementwise  # noqa: F401
+from cyrt.autodiff import fourier as _fourier  # noqa: F401
 from cyrt.autodiff import indexing as _indexing  # noqa: F401
 from cyrt.autodiff import layers as _layers  # noqa: F401
+from cyrt.autodiff import linear_algebra as _linear_algebra  # noqa: F401
 from cyrt.autodiff import losses as _losses  # noqa: F401
 from cyrt.autodiff import normalizations as _normalizations  # noqa: F401
 from cyrt.autodiff import products as _products  # noqa: F401

@@ -56,6 +56,8 @@ def adapt(gradient: Any, shape: tuple[int, ...], dtype: DType, broadcast: bool, 
 
 def sum_to(gradient: Array, shape: tuple[int, ...]) -> Array:
     """Sum over the dimensions along which an array of that shape was broadcast."""
+    if gradient.shape == shape:
+        return gradient
     extra = gradient.ndim - len(shape)
     axes = tuple(range(extra)) + tuple(
         extra + i for i, size in enumerate(shape) if size == 1 and gradient.shape[extra + i] != 1

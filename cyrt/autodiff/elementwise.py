@@ -43,6 +43,15 @@ def _abs(g: Array, x: Array) -> Array:
     return g * f.sign(x) if x.dtype.kind == "f" else g * f.conj(f.sign(x))
 
 
+def _sign(g: Array, x: Array, result: Array) -> Array | None:
+    """Only the sign of a complex number changes."""
+    if x.dtype.kind == "f":
+        return None
+    size = f.abs(x)
+    zero = f.equal(size, 0)
+    return where(zero, 0.0, (g - f.real(g * result) * f.conj(result)) / where(zero, 1.0, size))
+
+
 def _pow_base(g: Array, x1: Any, x2: Any) -> Array:
     """x2 * x1**(x2 - 1), and 0 for the exponent 0."""
     if not isinstance(x2, Array):
@@ -98,6 +107,7 @@ _binary(f.remainder, lambda g: g, lambda g, x1, x2: -g * f.floor(x1 / x2))
 _binary(f.copysign, lambda g, x1, x2: where(f.signbit(x1) == f.signbit(x2), g, -g), lambda g: None)
 
 _unary(f.abs, _abs)
+_unary(f.sign, _sign)
 _unary(f.negative, lambda g: -g)
 _unary(f.positive, lambda g: g)
 _unary(f.square, lambda g, x: g * (x * 2.0))
@@ -172,7 +182,7 @@ tape.register(clip, "max", _clip_max, strict=False)
 
 # Constant almost everywhere, or of a type that has no gradient.
 for _each in (
-    *(f.ceil, f.floor, f.round, f.trunc, f.sign, f.signbit, f.floor_divide),
+    *(f.ceil, f.floor, f.round, f.trunc, f.signbit, f.floor_divide),
     *(f.equal, f.not_equal, f.less, f.less_equal, f.greater, f.greater_equal),
     *(f.isfinite, f.isinf, f.isnan),
     *(f.logical_and, f.logical_or, f.logical_xor, f.logical_not),

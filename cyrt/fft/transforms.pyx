@@ -16,6 +16,8 @@ from cyrt.ops.copy cimport cast, fill
 from cyrt.ops.promotion cimport FLOAT32, FLOAT64, kinds
 from cyrt.ops.tensors cimport view_operand
 from cyrt.runtime.stream cimport current_state
+from cyrt.runtime.taping cimport is_followed, recording
+from cyrt.tape cimport record_call
 
 cdef int COMPLEX64 = _dtype("complex64").code, COMPLEX128 = _dtype("complex128").code
 
@@ -212,6 +214,8 @@ def fft(x, /, n=None, axis=-1, norm="backward"):
     >>> cyrt.abs(cyrt.fft.fft(cyrt.asarray([1.0, 0.0, -1.0, 0.0])))
     Array([0., 2., 0., 2.], dtype=float32)
     """
+    if recording and is_followed(x):
+        return record_call(fft, (x, n, axis, norm))
     return along_one("fft", x, n, axis, norm, COMPLEX, False)
 
 
@@ -248,6 +252,8 @@ def ifft(x, /, n=None, axis=-1, norm="backward"):
     >>> cyrt.real(cyrt.fft.ifft(cyrt.asarray([10, -2 + 2j, -2, -2 - 2j])))
     Array([1., 2., 3., 4.], dtype=float32)
     """
+    if recording and is_followed(x):
+        return record_call(ifft, (x, n, axis, norm))
     return along_one("ifft", x, n, axis, norm, COMPLEX, True)
 
 
@@ -286,6 +292,8 @@ def rfft(x, /, n=None, axis=-1, norm="backward"):
     >>> cyrt.abs(cyrt.fft.rfft(cyrt.asarray([1.0, 0.0, -1.0, 0.0])))
     Array([0., 2., 0.], dtype=float32)
     """
+    if recording and is_followed(x):
+        return record_call(rfft, (x, n, axis, norm))
     return along_one("rfft", x, n, axis, norm, TO_HALF, False)
 
 
@@ -325,6 +333,8 @@ def irfft(x, /, n=None, axis=-1, norm="backward"):
     >>> cyrt.fft.irfft(cyrt.asarray([10, -2 + 2j, -2]))
     Array([1., 2., 3., 4.], dtype=float32)
     """
+    if recording and is_followed(x):
+        return record_call(irfft, (x, n, axis, norm))
     return along_one("irfft", x, n, axis, norm, FROM_HALF, True)
 
 
@@ -364,6 +374,8 @@ def hfft(x, /, n=None, axis=-1, norm="backward"):
     >>> cyrt.fft.hfft(cyrt.asarray([1.0, 2.0, 3.0]))
     Array([ 8., -2.,  0., -2.], dtype=float32)
     """
+    if recording and is_followed(x):
+        return record_call(hfft, (x, n, axis, norm))
     return along_one("hfft", x, n, axis, norm, FROM_HALF, False)
 
 
@@ -402,6 +414,8 @@ def ihfft(x, /, n=None, axis=-1, norm="backward"):
     >>> cyrt.real(cyrt.fft.ihfft(cyrt.asarray([8.0, -2.0, 0.0, -2.0])))
     Array([1., 2., 3.], dtype=float32)
     """
+    if recording and is_followed(x):
+        return record_call(ihfft, (x, n, axis, norm))
     return along_one("ihfft", x, n, axis, norm, TO_HALF, True)
 
 
@@ -441,6 +455,8 @@ def fftn(x, /, s=None, axes=None, norm="backward"):
     Array([[10.,  2.],
            [ 4.,  0.]], dtype=float32)
     """
+    if recording and is_followed(x):
+        return record_call(fftn, (x, s, axes, norm))
     return along_several("fftn", x, s, axes, norm, COMPLEX, False)
 
 
@@ -480,6 +496,8 @@ def ifftn(x, /, s=None, axes=None, norm="backward"):
     Array([[1., 2.],
            [3., 4.]], dtype=float32)
     """
+    if recording and is_followed(x):
+        return record_call(ifftn, (x, s, axes, norm))
     return along_several("ifftn", x, s, axes, norm, COMPLEX, True)
 
 
@@ -522,6 +540,8 @@ def rfftn(x, /, s=None, axes=None, norm="backward"):
     Array([[10.,  2.],
            [ 4.,  0.]], dtype=float32)
     """
+    if recording and is_followed(x):
+        return record_call(rfftn, (x, s, axes, norm))
     return along_several("rfftn", x, s, axes, norm, TO_HALF, False)
 
 
@@ -562,6 +582,8 @@ def irfftn(x, /, s=None, axes=None, norm="backward"):
     Array([[1., 2.],
            [3., 4.]], dtype=float32)
     """
+    if recording and is_followed(x):
+        return record_call(irfftn, (x, s, axes, norm))
     return along_several("irfftn", x, s, axes, norm, FROM_HALF, True)
 
 
@@ -601,6 +623,8 @@ def fft2(x, /, s=None, axes=(-2, -1), norm="backward"):
     Array([[10.,  2.],
            [ 4.,  0.]], dtype=float32)
     """
+    if recording and is_followed(x):
+        return record_call(fft2, (x, s, axes, norm))
     return along_several("fft2", x, s, axes, norm, COMPLEX, False)
 
 
@@ -640,6 +664,8 @@ def ifft2(x, /, s=None, axes=(-2, -1), norm="backward"):
     Array([[1., 2.],
            [3., 4.]], dtype=float32)
     """
+    if recording and is_followed(x):
+        return record_call(ifft2, (x, s, axes, norm))
     return along_several("ifft2", x, s, axes, norm, COMPLEX, True)
 
 
@@ -682,6 +708,8 @@ def rfft2(x, /, s=None, axes=(-2, -1), norm="backward"):
     Array([[10.,  2.],
            [ 4.,  0.]], dtype=float32)
     """
+    if recording and is_followed(x):
+        return record_call(rfft2, (x, s, axes, norm))
     return along_several("rfft2", x, s, axes, norm, TO_HALF, False)
 
 
@@ -722,4 +750,6 @@ def irfft2(x, /, s=None, axes=(-2, -1), norm="backward"):
     Array([[1., 2.],
            [3., 4.]], dtype=float32)
     """
+    if recording and is_followed(x):
+        return record_call(irfft2, (x, s, axes, norm))
     return along_several("irfft2", x, s, axes, norm, FROM_HALF, True)

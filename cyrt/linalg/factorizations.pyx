@@ -27,6 +27,8 @@ from cyrt.ops.views import diagonal
 from cyrt.runtime.failure cimport site_of
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state
+from cyrt.runtime.taping cimport is_followed, recording
+from cyrt.tape cimport record_call
 
 cdef int CHOLESKY = op_code("cholesky"), LU = op_code("lu"), SOLVE = op_code("solve")
 cdef int DETERMINANT = op_code("determinant"), TRIANGULAR = op_code("triangular")
@@ -286,6 +288,8 @@ def cholesky(x, /, *, upper=False, check=True):
     Array([[2., 0.],
            [1., 2.]], dtype=float32)
     """
+    if recording and is_followed(x):
+        return record_call(cholesky, (x, upper, check))
     cdef Call call
     cdef Array a = square_of("cholesky", "x", x), result, info
     check_bool(check, "cholesky: check")
@@ -339,6 +343,8 @@ def lu_factor(x, /, *, check=True):
     (Array([[4.  , 4.  ],
            [0.25, 1.  ]], dtype=float32), Array([1, 1], dtype=int32))
     """
+    if recording and is_followed(x):
+        return record_call(lu_factor, (x, check))
     cdef Call call
     cdef Array a = matrices_of("lu_factor", "x", x)
     check_bool(check, "lu_factor: check")
@@ -384,6 +390,8 @@ def det(x, /):
     >>> cyrt.linalg.det(cyrt.asarray([[2.0, 1.0], [4.0, 3.0]]))
     Array(2., dtype=float32)
     """
+    if recording and is_followed(x):
+        return record_call(det, (x,))
     cdef Call call
     cdef Array a = square_of("det", "x", x), result
     _kept = begin(&call, a)
@@ -421,6 +429,8 @@ def slogdet(x, /):
     >>> cyrt.linalg.slogdet(-2 * cyrt.eye(3)).sign
     Array(-1., dtype=float32)
     """
+    if recording and is_followed(x):
+        return record_call(slogdet, (x,))
     cdef Call call
     cdef Array a = square_of("slogdet", "x", x), sign, logarithm
     _kept = begin(&call, a)
@@ -468,6 +478,8 @@ def inv(x, /, *, check=True):
     Array([[0.5 , 0.  ],
            [0.  , 0.25]], dtype=float32)
     """
+    if recording and is_followed(x):
+        return record_call(inv, (x, check))
     cdef Call call
     cdef Array a = square_of("inv", "x", x), result, info
     check_bool(check, "inv: check")
@@ -546,6 +558,8 @@ def solve(x1, x2, /, *, check=True):
     >>> cyrt.linalg.solve(a, cyrt.asarray([9.0, 8.0]))
     Array([2., 3.], dtype=float32)
     """
+    if recording and (is_followed(x1) or is_followed(x2)):
+        return record_call(solve, (x1, x2, check))
     cdef Call call
     cdef Array a = square_of("solve", "x1", x1), b, result, info
     check_bool(check, "solve: check")
@@ -609,6 +623,8 @@ def solve_triangular(x1, x2, /, *, lower=False, trans=0, unit_diagonal=False, ch
     >>> cyrt.linalg.solve_triangular(a, cyrt.asarray([2.0, 9.0]), lower=True)
     Array([1., 2.], dtype=float32)
     """
+    if recording and (is_followed(x1) or is_followed(x2)):
+        return record_call(solve_triangular, (x1, x2, lower, trans, unit_diagonal, check))
     cdef Array a = square_of("solve_triangular", "x1", x1), b
     check_bool(lower, "solve_triangular: lower")
     check_bool(unit_diagonal, "solve_triangular: unit_diagonal")
@@ -656,6 +672,8 @@ def lu_solve(lu_and_pivots, b, /, trans=0, *, check=True):
     >>> cyrt.linalg.lu_solve(factors, cyrt.asarray([9.0, 8.0]))
     Array([2., 3.], dtype=float32)
     """
+    if recording and (is_followed(b) or is_followed(lu_and_pivots[0])):
+        return record_call(lu_solve, (lu_and_pivots, b, trans, check))
     cdef Array a, pivots, right
     check_bool(check, "lu_solve: check")
     lu, places = lu_and_pivots
@@ -718,6 +736,10 @@ def qr(x, /, *, mode="reduced"):
     >>> r.shape, bool(abs(r[0, 0] + 5) < 1e-5)
     ((2, 2), True)
     """
+    if recording and is_followed(x):
+        if mode == "r":
+            return qr(x).R
+        return record_call(qr, (x, mode))
     cdef Call call
     cdef Array a = matrices_of("qr", "x", x), q = None, r
     cdef long long m, n, k
@@ -808,6 +830,10 @@ def svd(x, /, *, full_matrices=True, compute_uv=True, check=True):
     >>> s
     Array([3., 2.], dtype=float32)
     """
+    if recording and is_followed(x):
+        if not check_bool(compute_uv, "svd: compute_uv"):
+            return svdvals(x, check=check)
+        return record_call(svd, (x, full_matrices, True, check))
     return singular("svd", x, check_bool(full_matrices, "svd: full_matrices"),
                     check_bool(compute_uv, "svd: compute_uv"), check_bool(check, "svd: check"))
 
@@ -838,6 +864,9 @@ def svdvals(x, /, *, check=True):
     >>> cyrt.linalg.svdvals(cyrt.asarray([[0.0, 2.0], [3.0, 0.0]]))
     Array([3., 2.], dtype=float32)
     """
+    if recording and is_followed(x):
+        found = svd(x, full_matrices=False, check=check)
+        return found.S if check else (found[0].S, found[1])
     return singular("svdvals", x, False, False, check_bool(check, "svdvals: check"))
 
 
@@ -900,6 +929,8 @@ def eigh(x, /, UPLO="L", *, check=True):
     >>> cyrt.linalg.eigh(cyrt.asarray([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
     Array([1., 2.], dtype=float32)
     """
+    if recording and is_followed(x):
+        return record_call(eigh, (x, UPLO, check))
     return hermitian("eigh", x, UPLO, True, check_bool(check, "eigh: check"))
 
 
@@ -927,6 +958,9 @@ def eigvalsh(x, /, UPLO="L", *, check=True):
     >>> cyrt.linalg.eigvalsh(cyrt.asarray([[2.0, 0.0], [0.0, 1.0]]))
     Array([1., 2.], dtype=float32)
     """
+    if recording and is_followed(x):
+        found = eigh(x, UPLO, check=check)
+        return found.eigenvalues if check else (found[0].eigenvalues, found[1])
     return hermitian("eigvalsh", x, UPLO, False, check_bool(check, "eigvalsh: check"))
 
 
@@ -985,6 +1019,8 @@ def eig(x, /, *, check=True):
     >>> values
     Array([1.+0.j, 3.+0.j], dtype=complex64)
     """
+    if recording and is_followed(x):
+        return record_call(eig, (x, check))
     return general("eig", x, True, check_bool(check, "eig: check"))
 
 
@@ -1012,4 +1048,7 @@ def eigvals(x, /, *, check=True):
     >>> cyrt.linalg.eigvals(cyrt.asarray([[1.0, 0.0], [0.0, 3.0]]))
     Array([1.+0.j, 3.+0.j], dtype=complex64)
     """
+    if recording and is_followed(x):
+        found = eig(x, check=check)
+        return found.eigenvalues if check else (found[0].eigenvalues, found[1])
     return general("eigvals", x, False, check_bool(check, "eigvals: check"))

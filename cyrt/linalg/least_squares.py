@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from cyrt.linalg.blocked import adjoint
 from cyrt.linalg.factorizations import eigh, eigvals, svd
 from cyrt.linalg.norms import greatest_or_zero, relative_tolerance
 from cyrt.ndarray import Array
@@ -13,18 +14,15 @@ from cyrt.ops.arguments import check_array, check_bool, int_of
 from cyrt.ops.copy import astype, check_devices
 from cyrt.ops.creation import asarray, empty, zeros
 from cyrt.ops.functions import abs as magnitude
-from cyrt.ops.functions import conj, sqrt
+from cyrt.ops.functions import sqrt
 from cyrt.ops.inspection import finfo
 from cyrt.ops.manipulation import concat
-from cyrt.ops.matmul import matmul, matrix_transpose
+from cyrt.ops.matmul import matmul
 from cyrt.ops.promotion import isdtype, result_type
 from cyrt.ops.reduce import count_nonzero
 from cyrt.ops.reduce import sum as total
 from cyrt.ops.ternary import where
-
-
-def _adjoint(x: Array) -> Array:
-    return conj(matrix_transpose(x)) if x.dtype.kind == "c" else matrix_transpose(x)
+from cyrt.tape import differentiable
 
 
 def _floating(x: Array) -> Array:
@@ -33,6 +31,7 @@ def _floating(x: Array) -> Array:
     return astype(x, "float32")
 
 
+@differentiable
 def pinv(x: Array, /, *, rtol: Any = None, hermitian: bool = False) -> Array:
     """Compute the pseudoinverses of Moore and Penrose.
 
@@ -68,13 +67,13 @@ def pinv(x: Array, /, *, rtol: Any = None, hermitian: bool = False) -> Array:
     array = _floating(check_array(x, "pinv: x"))
     if check_bool(hermitian, "pinv: hermitian"):
         values, vectors = eigh(array)
-        sizes, left, right = magnitude(values), vectors, _adjoint(vectors)
+        sizes, left, right = magnitude(values), vectors, adjoint(vectors)
     else:
         left, values, right = svd(array, full_matrices=False)
         sizes = values
     kept = sizes > relative_tolerance(array, rtol) * greatest_or_zero(sizes)
     inverse = where(kept, 1 / where(kept, values, 1.0), 0.0)
-    return matmul(_adjoint(right) * inverse[..., None, :], _adjoint(left))
+    return matmul(adjoint(right) * inverse[..., None, :], adjoint(left))
 
 
 def lstsq(a: Array, b: Array, rcond: float | None = None) -> tuple[Array, Array, Array, Array]:
@@ -126,7 +125,7 @@ def lstsq(a: Array, b: Array, rcond: float | None = None) -> tuple[Array, Array,
     left, values, right = svd(a, full_matrices=False)
     kept = values > relative_tolerance(a, rcond) * greatest_or_zero(values)
     inverse = where(kept, 1 / where(kept, values, 1.0), 0.0)
-    x = matmul(_adjoint(right), inverse[..., :, None] * matmul(_adjoint(left), columns))
+    x = matmul(adjoint(right), inverse[..., :, None] * matmul(adjoint(left), columns))
     rest = columns - matmul(a, x)
     squares = rest.real * rest.real + rest.imag * rest.imag if both.kind == "c" else rest * rest
     sums = total(squares, axis=-2)

@@ -19,6 +19,7 @@ from cyrt.ops.reduce import min as least
 from cyrt.ops.reduce import sum as total
 from cyrt.ops.shapes import moveaxis, reshape
 from cyrt.ops.ternary import where
+from cyrt.tape import differentiable
 
 
 def _floating(x: Any, name: str) -> Array:
@@ -34,9 +35,19 @@ def _squares(x: Array) -> Array:
     return x.real * x.real + x.imag * x.imag if x.dtype.kind == "c" else x * x
 
 
-def _vector(x: Array, axes: tuple[int, ...], keepdims: bool, order: Any) -> Array:
+@differentiable
+def norm_of_powers(x: Array, axes: tuple[int, ...], keepdims: bool, order: Any) -> Array:
+    """The norm of an order that is finite and not 0."""
     if order == 2:
         return sqrt(total(_squares(x), axis=axes, keepdims=keepdims))
+    found: Array = total(magnitude(x) ** order, axis=axes, keepdims=keepdims) ** (1 / order)
+    return found
+
+
+def _vector(x: Array, axes: tuple[int, ...], keepdims: bool, order: Any) -> Array:
+    if order not in (inf, -inf, 1, 0):
+        found: Array = norm_of_powers(x, axes, keepdims, order)
+        return found
     sizes = magnitude(x)
     if order == inf:
         return greatest(sizes, axis=axes, keepdims=keepdims)
@@ -44,10 +55,7 @@ def _vector(x: Array, axes: tuple[int, ...], keepdims: bool, order: Any) -> Arra
         return least(sizes, axis=axes, keepdims=keepdims)
     if order == 1:
         return total(sizes, axis=axes, keepdims=keepdims)
-    if order == 0:
-        return total(astype(sizes != 0, sizes.dtype), axis=axes, keepdims=keepdims)
-    found: Array = total(sizes**order, axis=axes, keepdims=keepdims) ** (1 / order)
-    return found
+    return total(astype(sizes != 0, sizes.dtype), axis=axes, keepdims=keepdims)
 
 
 def vector_norm(

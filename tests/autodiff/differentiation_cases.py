@@ -89,7 +89,8 @@ for _name in (
     "sqrt",
 ):
     case(_name, getattr(cyrt, _name), complex_normal(3, 2))
-case("abs", cyrt.abs, complex_normal(5), second=False)
+for _name in ("abs", "sign"):
+    case(_name, getattr(cyrt, _name), complex_normal(5))
 for _name, _first, _second in (
     ("add", normal, normal),
     ("subtract", normal, normal),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from differentiation_cases import CASES
+from linear_algebra_cases import CASES as LINEAR_ALGEBRA
 
 import cyrt
 from cyrt import tape
@@ -12,6 +13,7 @@ from cyrt import tape
 OTHER_NAMES = {
     *("absolute", "amax", "amin", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2"),
     *("arctanh", "asanyarray", "asfortranarray", "conjugate", "mod", "power", "true_divide"),
+    *("linalg.matmul", "linalg.matrix_transpose", "linalg.tensordot", "linalg.vecdot"),
 }
 # The results have no gradient by nature: bool, integers, steps, or new arrays.
 CONSTANT = {
@@ -27,9 +29,10 @@ CONSTANT = {
     *("kaiser", "lcm", "left_shift", "less", "less_equal", "lexsort", "linspace", "load"),
     *("load_safetensors", "loadtxt", "logical_and", "logical_not", "logical_or", "logical_xor"),
     *("logspace", "nanargmax", "nanargmin", "nonzero", "not_equal", "ones", "ones_like"),
-    *("packbits", "ravel_multi_index", "right_shift", "rint", "round", "searchsorted", "sign"),
+    *("packbits", "ravel_multi_index", "right_shift", "rint", "round", "searchsorted"),
     *("signbit", "tri", "tril_indices", "tril_indices_from", "triu_indices", "triu_indices_from"),
     *("trunc", "unpackbits", "unravel_index", "zeros", "zeros_like"),
+    *("fft.fftfreq", "fft.rfftfreq", "linalg.matrix_rank"),
 }
 # No functions of the values of arrays.
 OTHERS = {
@@ -57,6 +60,7 @@ REFUSED = {
     "i0": cyrt.i0,
     "intersect1d": lambda x: cyrt.intersect1d(x, x),
     "lgamma": cyrt.lgamma,
+    "linalg.lu_factor": lambda x: cyrt.linalg.lu_factor(x[:, None] * x).lu,
     "nextafter": lambda x: cyrt.nextafter(x, 2.0),
     "put": lambda x: _written(x, lambda y: cyrt.put(y, [0], x[:1])),
     "setdiff1d": lambda x: cyrt.setdiff1d(x, cyrt.zeros(1)),
@@ -73,11 +77,13 @@ REFUSED = {
 
 def test_every_public_function_has_a_place():
     public = {
-        name
-        for name in cyrt.__all__
-        if callable(getattr(cyrt, name)) and not isinstance(getattr(cyrt, name), (type, cyrt.DType))
+        room + name
+        for room, module in (("", cyrt), ("fft.", cyrt.fft), ("linalg.", cyrt.linalg))
+        for name in module.__all__
+        if callable(getattr(module, name))
+        and not isinstance(getattr(module, name), (type, cyrt.DType))
     } | {"custom_vjp"}
-    places = [set(CASES) & public, OTHER_NAMES, CONSTANT, OTHERS, set(REFUSED)]
+    places = [{*CASES, *LINEAR_ALGEBRA} & public, OTHER_NAMES, CONSTANT, OTHERS, set(REFUSED)]
     assert public - set().union(*places) == set()
     for i, place in enumerate(places):
         assert place - public == set()

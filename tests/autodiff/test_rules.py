@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 from differentiation_cases import CASES
+from linear_algebra_cases import CASES as LINEAR_ALGEBRA
 from numerical_gradients import check
 
 ALL = [
     pytest.param(function, arrays, second, id=f"{name}-{i}")
-    for name, cases in CASES.items()
+    for name, cases in {**CASES, **LINEAR_ALGEBRA}.items()
     for i, (function, arrays, second) in enumerate(cases)
 ]
 
