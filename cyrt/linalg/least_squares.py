@@ -87,29 +87,32 @@ def lstsq(a: Array, b: Array, rcond: float | None = None) -> tuple[Array, Array,
         Right-hand sides of shape (M,) or (..., M, K).
     rcond : float, optional
         Singular values of at most this part of the greatest one count as 0. Default:
-        ``max(M, N) * finfo(a.dtype).eps``.
+        ``max(M, N) * finfo(a.dtype).eps``; a negative number stands for ``finfo(a.dtype).eps``.
 
     Returns
     -------
     tuple of Array
-        The solutions, of shape (N,) or (..., N, K); the sums of squared residuals, real, of shape
-        () or (..., K); the ranks, int64; and the singular values of a. NumPy's sums of residuals
-        are empty if a has not full rank: this is known on the device only, so they are always
-        returned.
+        The solutions, of shape (N,) or (..., N, K); the sums of squared residuals, real; the ranks,
+        int64; and the singular values of a. As by NumPy, the sums of one matrix have shape (1,) or
+        (K,), or (0,) if M <= N or the rank is less than N; those of a batch have shape (..., K).
 
     Raises
     ------
     TypeError, ValueError
         The operands are not Arrays of fitting shapes.
     cyrt.linalg.LinAlgError
-        When a value is waited for: a was not finite.
+        A value is waited for, and a was not finite.
+
+    Notes
+    -----
+    For one matrix with M > N the call waits for its rank, which decides the shape of a result.
 
     Examples
     --------
     >>> import cyrt
     >>> a = cyrt.asarray([[1.0, 0.0], [0.0, 2.0], [0.0, 0.0]])
     >>> cyrt.linalg.lstsq(a, cyrt.asarray([1.0, 2.0, 3.0]))[1]
-    Array(9., dtype=float32)
+    Array([9.], dtype=float32)
     """
     a, b = _floating(check_array(a, "lstsq: a")), _floating(check_array(b, "lstsq: b"))
     check_devices("lstsq", a=a, b=b)
@@ -122,15 +125,26 @@ def lstsq(a: Array, b: Array, rcond: float | None = None) -> tuple[Array, Array,
     both = result_type(a, b)
     a, b = astype(a, both, copy=False), astype(b, both, copy=False)
     columns = b[:, None] if vector else b
+    x, rank, values = _solution(a, columns, rcond)
+    (m, n), single = a.shape[-2:], a.ndim == 2 and columns.ndim == 2
+    if single and (m <= n or int(rank) < n):
+        sums = empty(0, dtype=values.dtype, device=a.device)
+    else:
+        rest = columns - matmul(a, x)
+        squares = rest.real * rest.real + rest.imag * rest.imag if both.kind == "c" else rest * rest
+        sums = total(squares, axis=-2)
+    return x[..., 0] if vector else x, sums, rank, values
+
+
+def _solution(a: Array, b: Array, rcond: float | None) -> tuple[Array, Array, Array]:
+    """Return the solutions, the ranks and the singular values."""
+    if isinstance(rcond, (int, float)) and rcond < 0:
+        rcond = float(finfo(a.dtype).eps)
     left, values, right = svd(a, full_matrices=False)
     kept = values > relative_tolerance(a, rcond) * greatest_or_zero(values)
     inverse = where(kept, 1 / where(kept, values, 1.0), 0.0)
-    x = matmul(adjoint(right), inverse[..., :, None] * matmul(adjoint(left), columns))
-    rest = columns - matmul(a, x)
-    squares = rest.real * rest.real + rest.imag * rest.imag if both.kind == "c" else rest * rest
-    sums = total(squares, axis=-2)
-    rank = count_nonzero(kept, axis=-1)
-    return (x[..., 0], sums[..., 0], rank, values) if vector else (x, sums, rank, values)
+    x = matmul(adjoint(right), inverse[..., :, None] * matmul(adjoint(left), b))
+    return x, count_nonzero(kept, axis=-1), values
 
 
 def polyfit(x: Array, y: Array, deg: int, rcond: float | None = None) -> Array:
@@ -172,14 +186,17 @@ def polyfit(x: Array, y: Array, deg: int, rcond: float | None = None) -> Array:
         raise ValueError(
             f"polyfit: expected shapes (M,) and (M,) or (M, K), got {x.shape} and {y.shape}"
         )
+    limit = x.shape[0] * float(finfo(x.dtype).eps) if rcond is None else rcond
+    both = result_type(x, y)
+    x, y = astype(x, both, copy=False), astype(y, both, copy=False)
     exponents = asarray(np.arange(degree, -1, -1), device=x.device)
     powers = x[:, None] ** astype(exponents, x.dtype)
     # Columns of norm 1 make the system better conditioned.
     sizes = sqrt(total(magnitude(powers) ** 2, axis=0))
     sizes = where(sizes == 0, 1.0, sizes)
-    limit = x.shape[0] * float(finfo(x.dtype).eps) if rcond is None else rcond
-    found = lstsq(powers / sizes, y, limit)[0]
-    return found / (sizes if y.ndim == 1 else sizes[:, None])
+    found = _solution(powers / sizes, y if y.ndim == 2 else y[:, None], limit)[0]
+    found = found / sizes[:, None]
+    return found[:, 0] if y.ndim == 1 else found
 
 
 def roots(p: Array) -> Array:
