@@ -1,6 +1,7 @@
 # C-level functions only: see history.pxd.
 """The history of a recorder: its last operations, in which the round of the program is found."""
 
+from libc.limits cimport UINT_MAX
 from libc.stdlib cimport calloc, free
 
 from cyrt.driver.cuda cimport CUfunction
@@ -9,7 +10,7 @@ from cyrt.runtime.state cimport OVERWRITE, READ, Block
 
 cdef enum:
     SURE = 256                  # operations, at least, whose kept results are compared
-    LONGEST_KEPT = 1024         # most operations of a round that only kept results and commits show
+    LONGEST_KEPT = 1024         # most operations of a round that only lives and commits show
 
 cdef unsigned long long last_first = 0      # no two histories have the same numbers
 
@@ -39,12 +40,22 @@ cdef inline unsigned long long mix(unsigned long long h, unsigned long long word
     return h ^ (h >> 29)
 
 
-cdef void find_kept_results(History* history) noexcept:
-    """Store which results of the batch before are still alive."""
+cdef inline bint note_life(Step* step, unsigned long long after) noexcept:
+    """Store whether a result is alive after so many operations, and return it."""
+    cdef bint alive = step.result != NULL and step.result.generation == step.generation
+    if alive:
+        step.lived = <unsigned int>after
+    elif step.result != NULL:
+        step.died = min(step.died, <unsigned int>after)
+    return alive
+
+
+cdef void find_kept_results(History* history, int nodes) noexcept:
+    """Store which results of the batch before are still alive, behind so many more operations."""
     cdef Step* step
     while history.judged < history.count:
         step = step_at(history, history.judged)
-        step.kept = step.result != NULL and step.result.generation == step.generation
+        step.kept = note_life(step, history.count + nodes - history.judged)
         history.judged += 1
 
 
@@ -57,14 +68,15 @@ cdef void append_batch(History* history, const Recording* recording) noexcept:
     cdef unsigned long long since, now, h
     cdef bint known
     cdef int i
-    find_kept_results(history)
+    find_kept_results(history, recording.num_nodes)
     for i in range(recording.num_nodes):
         node = &recording.nodes[i]
         step = step_at(history, history.count)
         step.function = node.function
         step.result = NULL
         step.committed = step.kept = False
-        step.longest = 0
+        step.longest = step.lived = 0
+        step.died = UINT_MAX
         h = mix(<unsigned long long>node.kind, <size_t>node.function)
         known = True
         history.count += 1
@@ -88,6 +100,8 @@ cdef void append_batch(History* history, const Recording* recording) noexcept:
             block.last_use, block.last_generation = now, use.generation
             use += 1
         step.hash = h if known else 0
+    for i in range(recording.num_nodes):
+        note_life(step_at(history, history.judged + i), recording.num_nodes - i)
 
 
 cdef void append_commit(History* history) noexcept:
@@ -149,6 +163,27 @@ cdef bint kept_results_repeat(const History* history, int period, int length) no
     return True
 
 
+cdef bint lives_repeat(const History* history, int period, int count) noexcept:
+    """Return whether, of the last operations, all results a period apart may have lived equally
+    long."""
+    cdef unsigned int[LONGEST_KEPT] lived, died
+    cdef const Step* step
+    cdef bint committed = False
+    cdef int i, place
+    for place in range(period):
+        lived[place], died[place] = 0, UINT_MAX
+    for i in range(1, count + 1):
+        step = step_at(history, history.judged - i)
+        place = i % period
+        lived[place] = max(lived[place], step.lived)
+        died[place] = min(died[place], step.died)
+        committed = committed or step.committed
+        # A batch's last operation still has its operands, unless a commit behind it ends the batch.
+        if lived[place] > died[place] or (lived[place] == died[place] and not committed):
+            return False
+    return True
+
+
 cdef bint commits_repeat(const History* history, int period, int length) noexcept:
     cdef int i
     for i in range(1, length + 1):
@@ -165,11 +200,13 @@ cdef int find_multiple(const History* history, int period) noexcept:
         length = max(multiple, <int>SURE)
         if length + multiple > known:
             break
-        if kept_results_repeat(history, multiple, length):
+        if kept_results_repeat(history, multiple, length) \
+                and lives_repeat(history, multiple,
+                                 min(known, max(length + multiple, <int>LONGEST_KEPT))):
             if length + 2 * multiple <= known \
                     and commits_repeat(history, multiple, length + multiple):
                 return multiple
             if found == 0:
                 found = multiple
         multiple += period
-    return found if found else period
+    return found
