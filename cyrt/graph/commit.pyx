@@ -656,6 +656,9 @@ cdef int launch_batch(Recorder self, Plan plan, list names, list entry, Mark mar
         Py_CLEAR(finished.plan)     # That plan was evicted, or ran the script before it was cut.
         Py_INCREF(plan)
         finished.plan = <PyObject*>plan
+    if plan is not None and finished.fusion != NULL \
+            and <PyObject*>plan.fusion != finished.fusion:
+        plan.fusion = <Fusion>finished.fusion       # that of the last batch
     if finished.dead != NULL and finished.repeats:
         fusion = fuse(self, plan, finished)
     elif finished.fusion != NULL and (<Fusion>finished.fusion).news:

@@ -179,6 +179,12 @@ class Profile:
             **{key: stats[key] - commit.stats[key] for key in _COUNTS},
             **what,
         }
+        if stats["fused_plans"] != commit.stats["fused_plans"]:
+            details["fused"] = ", ".join(
+                f"{node.name}: {len(node.operations)} operations"
+                for node in launched.fusion.nodes
+                if node.operations
+            )
         with self._lock:
             row = self._row(stream, commit.device)
             if commit.begun >= self._begin:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import gc
+import json
 import os
 import re
 import threading
@@ -140,6 +141,26 @@ def test_a_chain_becomes_one_kernel(stream):
 
 
 # -- liveness --------------------------------------------------------------------------------------
+
+
+def test_a_loop_without_commits_is_fused(stream):
+    """Batches end where iterations end, since the result of each one lives for an iteration."""
+    found = []
+    for fuse in (True, False):
+        with stream(fuse=fuse):
+            encoder = cyrt.current_encoder()
+            x, b = start()
+            for iteration in range(700):
+                if iteration == 600:
+                    background.wait()
+                    before = encoder.stats()
+                x, b = chain(x, b)
+            after = encoder.stats()
+            launches = after["launches"] - before["launches"]
+            assert after["fused_plans"] - before["fused_plans"] == launches * fuse
+            assert launches == 10
+            found.append(x.numpy().tobytes())
+    assert found[0] == found[1]
 
 
 def test_a_value_that_lives_longer_has_its_contents(stream):
@@ -724,6 +745,76 @@ def test_what_becomes_of_a_batch_is_told(stream, caplog):
         assert after["rejected_plans"] > before["rejected_plans"]
 
 
+def test_a_profile_names_fused_kernels(stream, tmp_path):
+    file = tmp_path / "profile.json"
+    with stream():
+        loop = Loop(chain, *start())
+        loop.settle()
+        with cyrt.profile(file):
+            loop.run_fused(2)
+    commits = [
+        each["args"]
+        for each in json.loads(file.read_text())["traceEvents"]
+        if each["ph"] == "X" and each["name"] == "commit"
+    ]
+    assert len(commits) == 2
+    for each in commits:
+        assert each["operations"] == 12
+        assert re.fullmatch(r"cyrt_fused_12_multiply_add_\w+: 12 operations", each["fused"])
+
+
+def test_operations_that_are_lost(stream, replaced):
+    """When the driver refuses the fused graph, the plain one, and then one of its kernels, what
+    depends on that raises, and a new beginning finds the same values as ever."""
+    from ctypes import c_void_p
+
+    refusing, kernels = False, []
+
+    def refuse_graph(original, *arguments):
+        return 801 if refusing else original(*arguments)
+
+    def refuse_fourth(original, *arguments):
+        kernels.append(refusing)
+        return 801 if sum(kernels) == 4 else original(*arguments)
+
+    replaced("cuGraphLaunch", [c_void_p] * 2, refuse_graph)
+    replaced("cuLaunchKernelEx", [c_void_p] * 4, refuse_fourth)
+    with stream():
+        loop = Loop(chain, *start())
+        loop.settle()
+        loop.run_fused()
+        refusing = True
+        with pytest.raises(cyrt.CudaError, match="CUDA_ERROR_NOT_SUPPORTED"):
+            loop.run(1)
+        refusing = False
+        loop.state = loop.step(*loop.state)
+        loop.run()
+        with pytest.raises(cyrt.CudaError, match="CUDA_ERROR_NOT_SUPPORTED"):
+            loop.state[0].numpy()
+        assert sum(kernels) == 4  # all others depend on it
+        loop.state = start()
+        loop.run(4)
+        found = as_bytes(loop.state)
+    with stream(fuse=False):
+        plain = Loop(chain, *start())
+        plain.run(4)
+        assert as_bytes(plain.state) == found
+
+
+@pytest.mark.parametrize("variable", ["CYRT_CHECK", "CYRT_LAUNCH_BLOCKING"])
+def test_modes_that_look_at_single_operations_fuse_nothing(python, variable):
+    ended = python(
+        PROGRAM.format(number=5) + "    run(30)\n"
+        "    assert background.wait()\n"
+        "    run(4)\n"
+        "    print(cyrt.current_encoder().stats()['hot_plans'])\n",
+        CYRT_FUSE="1",
+        CYRT_FUSE_AFTER="2",
+        **{variable: "1"},
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "0\n", "")
+
+
 def test_evicted_plans(stream):
     from cyrt.graph import plan_cache
 
@@ -880,6 +971,11 @@ def test_a_process_that_is_forked_while_it_compiles(python):
 SLOTS, SIZE = 4, 48
 slot = st.integers(0, SLOTS - 1)
 number = st.sampled_from([0.5, -1.0, 3.0])
+INTEGER = ["floor_divide", "remainder", "bitwise_left_shift", "bitwise_right_shift", "bitwise_xor"]
+#: Infinity, NaNs with a payload, zeros of both signs, subnormal and ordinary numbers.
+SPECIAL = np.array(
+    [0x7F800000, 0x7FC12345, 0xFFC54321, 0x80000000, 0, 1, 0x807FFFFF, 0x3F800001], np.uint32
+).view(np.float32)
 step = st.one_of(
     st.tuples(st.just("binary"), slot, slot, slot, st.sampled_from(["add", "multiply", "maximum"])),
     st.tuples(st.just("binary"), slot, slot, slot, st.sampled_from(["subtract", "minimum"])),
@@ -893,6 +989,11 @@ step = st.one_of(
     st.tuples(st.just("transposed"), slot, slot),
     st.tuples(st.just("where"), slot, slot, slot),
     st.tuples(st.just("cast"), slot, slot, st.sampled_from(["int32", "float16"])),
+    st.tuples(st.just("integer"), slot, slot, slot, st.sampled_from(INTEGER)),
+    st.tuples(st.just("complex"), slot, slot, slot),
+    st.tuples(st.just("double"), slot, slot, slot),
+    st.tuples(st.just("compare"), slot, slot, slot),
+    st.tuples(st.just("by turns"), slot, slot),
     st.tuples(st.just("sum"), slot, slot),
     st.tuples(st.just("keep"), slot),
     st.tuples(st.just("keep sometimes"), slot),
@@ -904,6 +1005,8 @@ def run_steps(steps, rounds):
     """Run a random program; return all that it keeps and reads, and its arrays."""
     shape = 6, SIZE // 6
     arrays = [cyrt.arange(SIZE, dtype=cyrt.float32).reshape(shape) / (i + 1) for i in range(SLOTS)]
+    for i, each in enumerate(arrays):
+        each[i] = cyrt.asarray(SPECIAL)
     kept, found = [], []
     for count in range(rounds):
         kept = kept[-3:]
@@ -933,6 +1036,20 @@ def run_steps(steps, rounds):
                 arrays[target] = cyrt.where(operands[0] > 0, operands[1], arrays[target])
             elif name == "cast":
                 arrays[target] = operands[0].astype(slots[2]).astype("float32") * 0.25
+            elif name == "integer":
+                one, other = (each.astype("int32") for each in operands)
+                arrays[target] = getattr(cyrt, slots[3])(one, other & 7).astype("float32")
+            elif name == "complex":
+                z = (operands[0] + operands[1] * 1j).conj() - arrays[target]
+                arrays[target] = z.real + z.imag
+            elif name == "double":
+                x = operands[0].astype("float64") / operands[1]
+                arrays[target] = (x * 0.1 + arrays[target]).astype("float32")
+            elif name == "compare":
+                arrays[target] = (operands[0] < operands[1]) * arrays[target]
+            elif name == "by turns":
+                rows = 3 + count % 2
+                arrays[target][:rows] = operands[0][:rows] * 0.5 - 1
             elif name == "sum":
                 arrays[target] = operands[0] - operands[0].sum(axis=1, keepdims=True)
             elif name == "keep" or (name == "keep sometimes" and count % 7 == 6):
@@ -948,7 +1065,7 @@ def run_steps(steps, rounds):
 
 
 @settings(
-    max_examples=int(os.environ.get("CYRT_TEST_EXAMPLES", "30")),
+    max_examples=int(os.environ.get("CYRT_TEST_EXAMPLES", "12")),
     suppress_health_check=list(HealthCheck),
 )
 @given(st.lists(step, min_size=2, max_size=12))
