@@ -26,6 +26,7 @@ def register(
     operands: str | tuple[str, ...],
     backward: Callable[..., Any],
     *,
+    composed: Callable[..., Any] | None = None,
     sequence: bool = False,
     strict: bool = True,
 ) -> None: ...

@@ -47,11 +47,12 @@ cdef enum:
     GRADIENT = -1
     WANTED = -2
 
-# What is kept for a value: a call's argument, its shape or its type, or the result.
+# What is kept for a value: a call's argument, its shape, type or device, or the result.
 cdef enum Kind:
     ARGUMENT
     SHAPE
     DTYPE
+    DEVICE
     RESULT
 
 cdef enum NodeKind:
@@ -87,7 +88,7 @@ memset(rules_of_ops, 0, sizeof(rules_of_ops))
 @cython.final
 cdef class Part:
     """A function of a rule: it computes the gradients of one operand or more."""
-    cdef object backward
+    cdef object backward, composed
     cdef int num_slots, num_arguments
     cdef short[MOST_OPERANDS] slots
     cdef short[MOST_VALUES] arguments
@@ -133,11 +134,12 @@ cdef object source_of(Rule rule, str name):
         return RESULT, 0
     if name in rule.parameters:
         return ARGUMENT, rule.parameters.index(name)
-    for end, kind in (("_shape", SHAPE), ("_dtype", DTYPE)):
+    for end, kind in (("_shape", SHAPE), ("_dtype", DTYPE), ("_device", DEVICE)):
         if name.endswith(end) and name.removesuffix(end) in rule.parameters:
             return kind, rule.parameters.index(name.removesuffix(end))
     raise TypeError(f"a gradient of {rule.name}: expected g, wanted, result, or a parameter of "
-                    f"{rule.name}{rule.parameters}, perhaps with _shape or _dtype, got {name!r}")
+                    f"{rule.name}{rule.parameters}, perhaps with _shape, _dtype or _device, got "
+                    f"{name!r}")
 
 
 cdef Plan make_plan(Rule rule, unsigned int operands):
@@ -145,11 +147,11 @@ cdef Plan make_plan(Rule rule, unsigned int operands):
     cdef Part part
     cdef list sources = []
     plan.parts = []
-    for slots, backward in rule.parts:
+    for slots, backward, composed in rule.parts:
         if not rule.sequence and not any([operands >> each & 1 for each in slots]):
             continue
         part = Part()
-        part.backward, part.num_slots = backward, len(slots)
+        part.backward, part.composed, part.num_slots = backward, composed, len(slots)
         for i, each in enumerate(slots):
             part.slots[i] = each
         names = parameters_of(backward)
@@ -180,7 +182,8 @@ cdef Plan plan_of(Rule rule, unsigned int operands):
     return <Plan>plan
 
 
-def register(function, operands, backward, *, bint sequence=False, bint strict=True):
+def register(function, operands, backward, *, composed=None, bint sequence=False,
+             bint strict=True):
     """Say how a function is differentiated.
 
     Parameters
@@ -195,9 +198,13 @@ def register(function, operands, backward, *, bint sequence=False, bint strict=T
         it needs is known by the names of its parameters: ``g`` is the gradient of the result
         (if there are several results, nested or not, a list of them, with None for zero),
         ``result`` the result, ``wanted`` a tuple of bool that says of which operands the gradient
-        is used, ``NAME`` the function's argument of that name, ``NAME_shape`` and ``NAME_dtype``
-        its shape and type.
+        is used, ``NAME`` the function's argument of that name, ``NAME_shape``, ``NAME_dtype`` and
+        ``NAME_device`` its shape, type and device.
         What is not named is not kept.
+    composed : callable, optional
+        It has the parameters of `backward` and returns the same gradients, computed by functions
+        that have rules. It is called where an outer level differentiates the gradient, if `backward`
+        calls a function that has none.
     sequence : bool
         Whether the operand is a sequence of arrays: `backward` returns a list of gradients.
     strict : bool
@@ -206,6 +213,9 @@ def register(function, operands, backward, *, bint sequence=False, bint strict=T
     """
     cdef Rule rule
     names = (operands,) if isinstance(operands, str) else tuple(operands)
+    if composed is not None and parameters_of(composed) != parameters_of(backward):
+        raise TypeError(f"the composed gradient of {function.__name__}: expected the parameters "
+                        f"{parameters_of(backward)}, got {parameters_of(composed)}")
     rule = rules.get(function)
     if rule is None or rule.num_operands == 0:
         rule = Rule(function, parameters_of(function), names)
@@ -217,7 +227,7 @@ def register(function, operands, backward, *, bint sequence=False, bint strict=T
         for each in names:
             rule.operands[rule.num_operands] = rule.parameters.index(each)
             rule.num_operands += 1
-    rule.parts.append((tuple(range(first, first + len(names))), backward))
+    rule.parts.append((tuple(range(first, first + len(names))), backward, composed))
     make_plan(rule, (1 << rule.num_operands) - 1)       # checks the names
     rule.plans.clear()
 
@@ -619,6 +629,8 @@ cdef int add_call(Tape tape, Rule rule, PyObject** arguments, Py_ssize_t count, 
                     getattr(value, "shape", ())
             elif plan.kinds[i] == DTYPE:
                 value = getattr(value, "dtype", None)
+            elif plan.kinds[i] == DEVICE:
+                value = getattr(value, "device", None)
         Py_INCREF(value)
         tape.values[node.first_value + i] = <PyObject*>value
     return number
@@ -724,6 +736,14 @@ cdef bint is_any_followed(object value) except -1:
         for each in value:
             if isinstance(each, Memory) and is_followed(each):
                 return True
+    return False
+
+
+cdef bint is_one_followed(PyObject** values, Py_ssize_t count) except -1:
+    cdef Py_ssize_t i
+    for i in range(count):
+        if is_any_followed(<object>values[i]):
+            return True
     return False
 
 
@@ -887,7 +907,11 @@ cdef class Gradients:
                     arguments[i] = <PyObject*>wanted
             if not self.is_wanted(&node, rule, part):
                 continue
-            found = PyObject_Vectorcall(part.backward, arguments, part.num_arguments, NULL)
+            backward = part.backward
+            if part.composed is not None and this_thread().live \
+                    and is_one_followed(arguments, part.num_arguments):
+                backward = part.composed
+            found = PyObject_Vectorcall(backward, arguments, part.num_arguments, NULL)
             if rule.sequence or part.num_slots != 1:
                 self.add_several(&node, rule, part, found)
             else:

@@ -13,6 +13,7 @@ from typing import Any
 
 from cyrt import tape
 from cyrt.ndarray import Array
+from cyrt.numpy.arithmetic import frexp, ldexp
 from cyrt.ops import functions as f
 from cyrt.ops.elementwise import chosen
 from cyrt.ops.ternary import clip, where
@@ -56,7 +57,8 @@ def _pow_base(g: Array, x1: Any, x2: Any) -> Array:
     """x2 * x1**(x2 - 1), and 0 for the exponent 0."""
     if not isinstance(x2, Array):
         return g * 0.0 if x2 == 0 else g if x2 == 1 else g * (x1 ** (x2 - 1) * x2)
-    return g * where(f.equal(x2, 0), 0.0, x2 * x1 ** where(f.equal(x2, 0), 1.0, x2 - 1))
+    none = f.logical_and(f.equal(x1, 0), f.equal(x2, 0))
+    return g * where(none, 0.0, x2 * where(none, 1.0, x1) ** (x2 - 1))
 
 
 def _pow_exponent(g: Array, x1: Any, result: Array) -> Array:
@@ -74,7 +76,8 @@ def _extreme(g: Array, own: Any, other: Any, result: Array) -> Array:
 
 def _share(g: Array, own: Any, other: Any) -> Array:
     """The part of the first operand in log(exp(own) + exp(other)); half if both are infinite."""
-    return g * where(f.equal(own, other), 0.5, f.sigmoid(own - other))
+    same = f.logical_and(f.equal(own, other), f.isinf(own))
+    return g * f.sigmoid(where(same, 0.0, own) - where(same, 0.0, other))
 
 
 _binary(f.add, lambda g: g, lambda g: g)
@@ -179,6 +182,10 @@ def _clip_max(g: Array, x: Array, min: Any, max: Any, a_min: Any) -> Array:
 tape.register(clip, "x", _clip, strict=False)
 tape.register(clip, "min", _clip_min, strict=False)
 tape.register(clip, "max", _clip_max, strict=False)
+
+tape.register(
+    frexp, "x", lambda g, result: None if g[0] is None else ldexp(g[0], f.negative(result[1]))
+)
 
 # Constant almost everywhere, or of a type that has no gradient.
 for _each in (

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from cyrt import tape
+from cyrt.autodiff.activations import relu_slope
 from cyrt.autodiff.adapting import unread
-from cyrt.autodiff.transforms import vjp
+from cyrt.autodiff.compositions import through
 from cyrt.dtypes import DType
 from cyrt.ndarray import Array
-from cyrt.nn.activations import relu_vjp
 from cyrt.nn.attention import attend_to_all, attend_with_cache, attention_vjp, multiply_attention
 from cyrt.nn.dropout import dropout, dropout_vjp
 from cyrt.nn.embedding import embedding, embedding_vjp
@@ -28,7 +28,7 @@ def _linear(
     wanted: tuple[bool, ...],
 ) -> tuple[Array | None, Array | None, Array | None]:
     """The gradients of a layer with relu or no activation."""
-    return gradients(relu_vjp(g, result) if activation else g, x, weight, bias, wanted)
+    return gradients(relu_slope(g, result) if activation else g, x, weight, bias, wanted)
 
 
 def _attention(
@@ -41,23 +41,46 @@ def _attention(
     sinks: Array | None,
     wanted: tuple[bool, ...],
 ) -> tuple[Array | None, ...]:
-    """With sinks, or a mask that has a gradient: those of the products that compute attention."""
+    """The kernels have no gradients of sinks and of a mask."""
     if sinks is None and not wanted[3]:
         return (*attention_vjp(g, q, k, v, scale, mask), None, None)
-    operands = (q, k, v, mask, sinks)
-    places = [i for i, each in enumerate(wanted) if each]
+    return _composed_attention(g, q, k, v, scale, mask, sinks, wanted)
 
-    def products(*chosen: Array) -> Array:
-        own = list(operands)
-        for place, each in zip(places, chosen, strict=True):
-            own[place] = each
-        return multiply_attention(own[0], own[1], own[2], scale, own[3], own[4])
 
-    _, pull = vjp(products, *(operands[i] for i in places))
-    found: list[Array | None] = [None] * len(operands)
-    for place, each in zip(places, pull(g), strict=True):
-        found[place] = each
-    return tuple(found)
+def _composed_attention(
+    g: Array,
+    q: Array,
+    k: Array,
+    v: Array,
+    scale: float,
+    mask: Any,
+    sinks: Array | None,
+    wanted: tuple[bool, ...],
+) -> tuple[Array | None, ...]:
+    """The gradients of the products that compute attention."""
+
+    def products(q: Array, k: Array, v: Array, mask: Any, sinks: Array | None) -> Array:
+        return multiply_attention(q, k, v, scale, mask, sinks)
+
+    return through(products, g, (q, k, v, mask, sinks), wanted)
+
+
+# -- functions whose gradients are linear, and have the functions themselves as gradients ----------
+
+
+@tape.differentiable
+def _rotated_back(slope: Array, arguments: tuple[Any, ...]) -> Array:
+    return rope_vjp(slope, *arguments)
+
+
+@tape.differentiable
+def _dropped(slope: Array, p: float, key: Key) -> Array:
+    return dropout_vjp(slope, slope, p, key=key)
+
+
+@tape.differentiable
+def _rows_added(slope: Array, x: Array, shape: tuple[int, ...], dtype: DType) -> Array:
+    return embedding_vjp(slope, x, unread(slope, shape, dtype))
 
 
 def _rope(
@@ -69,20 +92,21 @@ def _rope(
     offset: Any,
     freqs: Array | None,
 ) -> Array:
-    return rope_vjp(g, dims, traditional, base, scale, offset, freqs)
-
-
-def _dropout(g: Array, x_shape: tuple[int, ...], x_dtype: DType, p: float, key: Key) -> Array:
-    return dropout_vjp(g, unread(g, x_shape, x_dtype), p, key=key)
-
-
-def _embedding(g: Array, x: Array, weight_shape: tuple[int, ...], weight_dtype: DType) -> Array:
-    return embedding_vjp(g, x, unread(g, weight_shape, weight_dtype))
+    return _rotated_back(g, (dims, traditional, base, scale, offset, freqs))
 
 
 tape.register(linear, ("x", "weight", "bias"), _linear)
-tape.register(attend_to_all, ("q", "k", "v", "mask", "sinks"), _attention)
+tape.register(
+    attend_to_all, ("q", "k", "v", "mask", "sinks"), _attention, composed=_composed_attention
+)
 tape.refuse(attend_with_cache, "attention with a cache writes into the cache, and has no gradient")
 tape.register(rope, "x", _rope)
-tape.register(embedding, "weight", _embedding)
-tape.register(dropout, "x", _dropout)
+tape.register(_rotated_back, "slope", lambda g, arguments: rope(g, *arguments))
+tape.register(
+    embedding,
+    "weight",
+    lambda g, x, weight_shape, weight_dtype: _rows_added(g, x, weight_shape, weight_dtype),
+)
+tape.register(_rows_added, "slope", lambda g, x: embedding(x, g))
+tape.register(dropout, "x", lambda g, p, key: _dropped(g, p, key))
+tape.register(_dropped, "slope", lambda g, p, key: dropout(g, p, key=key))

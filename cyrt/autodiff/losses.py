@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
+
 from cyrt import tape
 from cyrt.ndarray import Array
 from cyrt.nn import losses
 from cyrt.nn.checks import wide_type
-from cyrt.nn.softmax import cross_entropy, cross_entropy_vjp
-from cyrt.ops.functions import log, log1p
-from cyrt.ops.ternary import clip
+from cyrt.nn.softmax import cross_entropy, cross_entropy_vjp, softmax
+from cyrt.ops.arange import arange
+from cyrt.ops.copy import astype
+from cyrt.ops.functions import equal, greater_equal, less, log, log1p, logical_and
+from cyrt.ops.shapes import expand_dims, reshape
+from cyrt.ops.ternary import clip, where
 
 _Pair = tuple[Array | None, Array | None]
 
@@ -44,6 +49,18 @@ def _cross_entropy_targets(g: Array, x: Array, reduction: str, with_logits: bool
     return slope * g
 
 
+def _composed_cross_entropy(g: Array, logits: Array, targets: Array, axis: int) -> Array:
+    """The difference of probabilities and targets; NaN for a target that is out of range."""
+    classes = logits.shape[axis]
+    sizes = [1] * logits.ndim
+    sizes[axis] = classes
+    places = expand_dims(targets, axis)
+    chosen = equal(reshape(arange(classes, device=logits.device), tuple(sizes)), places)
+    valid = logical_and(greater_equal(places, 0), less(places, classes))
+    slope = softmax(logits, axis) - astype(chosen, logits.dtype)
+    return expand_dims(g, axis) * where(valid, slope, math.nan)
+
+
 tape.register(losses.mse_loss, ("x", "targets"), _mse)
 tape.register(losses.l1_loss, ("x", "targets"), _l1)
 tape.register(losses.huber_loss, ("x", "targets"), _huber)
@@ -59,4 +76,5 @@ tape.register(
     cross_entropy,
     "logits",
     lambda g, logits, targets, axis: cross_entropy_vjp(g, logits, targets, axis),
+    composed=_composed_cross_entropy,
 )

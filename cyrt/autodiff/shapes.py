@@ -40,8 +40,8 @@ tape.register(shapes.squeeze, "x", lambda g, x_shape: reshape(g, x_shape))
 tape.register(matmul.matrix_transpose, "x", lambda g: g.mT)
 tape.register(broadcasting.broadcast_to, "x", lambda g, x_shape: sum_to(g, x_shape))
 tape.register(copy.copy, "x", lambda g: g)
-tape.register(copy.astype, "x", lambda g: g)
-tape.refuse(copy.to_device, "gradients do not go from one device to another yet")
+tape.register(copy.astype, "x", lambda g, x_device: copy.to_device(g, x_device))
+tape.register(copy.to_device, "x", lambda g, x_device: copy.to_device(g, x_device))
 tape.refuse(views.view_as, "the bytes of elements have no gradient")
 
 

@@ -17,6 +17,7 @@ from cyrt.ops.creation import zeros_like
 from cyrt.ops.inspection import finfo
 from cyrt.ops.ternary import clip, where
 from cyrt.ops.views import view_as
+from cyrt.tape import differentiable
 
 # For error messages: the types in which a function can compute, beside its own type.
 _OR = {"float64": " or complex128", "complex128": ""}
@@ -100,6 +101,7 @@ def modf(x: Array, /) -> tuple[Array, Array]:
     return elementary.copysign(rest, x), whole
 
 
+@differentiable
 @accept_numbers(1)
 def frexp(x: Array, /) -> tuple[Array, Array]:
     """Split numbers into mantissas, with absolute values from 0.5 to 1, and exponents of 2.

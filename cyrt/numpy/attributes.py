@@ -10,6 +10,7 @@ import numpy as np
 from cyrt.ndarray import Array
 from cyrt.ops.shapes import reshape
 from cyrt.ops.views import layout
+from cyrt.tape import follows
 
 
 class Flat:
@@ -41,12 +42,15 @@ class Flat:
         return reshape(self.base, (-1,))[key].copy()
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        try:
-            reshape(self.base, (-1,), copy=False)[key] = value
-        except ValueError:  # no view is possible, or the value does not fit, which raises again
-            line = self.base.flatten()
-            line[key] = value
-            self.base[...] = reshape(line, self.base.shape)
+        if not follows([self.base, value]):  # the array itself is written where it is followed
+            try:
+                reshape(self.base, (-1,), copy=False)[key] = value
+                return
+            except ValueError:  # no view is possible, or the value does not fit: it raises again
+                pass
+        line = self.base.flatten()
+        line[key] = value
+        self.base[...] = reshape(line, self.base.shape)
 
     def copy(self) -> Array:
         """An array of one dimension."""

@@ -147,7 +147,7 @@ def _gradient_along(f: Array, positions: Any, axis: int, edge_order: int) -> Arr
         computed = float_types(f, positions)[1]
         positions = astype(positions, computed, copy=False)
     y, result = astype(moveaxis(f, axis, -1), computed, copy=False), empty_like(f, dtype)
-    slopes = moveaxis(result, axis, -1)
+    around = (slice(None),) * axis
     if isinstance(positions, Array) and positions.ndim:
         if positions.shape != (n,):
             raise ValueError(
@@ -158,17 +158,18 @@ def _gradient_along(f: Array, positions: Any, axis: int, edge_order: int) -> Arr
         both = before + behind
         # With equal steps the middle element has no effect, even if it is not finite.
         middle = where(behind == before, 0, y[..., 1:-1] * ((behind - before) / (before * behind)))
-        slopes[..., 1:-1] = (
+        inner = (
             y[..., :-2] * (-behind / (before * both))
             + middle
             + y[..., 2:] * (before / (behind * both))
         )
         first, last = (steps[0], steps[min(1, n - 2)]), (steps[-1], steps[max(-2, 1 - n)])
     else:
-        slopes[..., 1:-1] = (y[..., 2:] - y[..., :-2]) / (2 * positions)
+        inner = (y[..., 2:] - y[..., :-2]) / (2 * positions)
         first = last = (positions, positions)
-    slopes[..., 0] = _slope_at_end(y, first, edge_order)
-    slopes[..., -1] = -_slope_at_end(flip(y, axis=-1), last, edge_order)
+    result[(*around, slice(1, -1))] = moveaxis(inner, -1, axis)
+    result[(*around, 0)] = _slope_at_end(y, first, edge_order)
+    result[(*around, -1)] = -_slope_at_end(flip(y, axis=-1), last, edge_order)
     return result
 
 

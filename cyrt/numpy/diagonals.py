@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cyrt.ndarray import Array
+from cyrt.numpy.attributes import Flat
 from cyrt.numpy.coercion import as_array_like
 from cyrt.numpy.manipulation import resize
 from cyrt.ops import reduce
@@ -95,17 +96,12 @@ def fill_diagonal(a: Array, val: Any, wrap: bool = False) -> None:
         raise ValueError(f"fill_diagonal: expected at least two dimensions, got shape {a.shape}")
     if a.ndim > 2 and len(set(a.shape)) > 1:
         raise ValueError(f"fill_diagonal: expected dimensions of one size, got shape {a.shape}")
-    if a.ndim == 2 and wrap:
-        views = [diagonal(a[first:]) for first in range(0, a.shape[0], a.shape[1] + 1)]
-    else:
-        views = [a]
-        while views[0].ndim > 1:
-            views[0] = diagonal(views[0], 0, 0, -1)
     values = as_array_like(a, val, "fill_diagonal: val", a.dtype)
-    if values.size == 0:
+    if values.size == 0 or a.size == 0:
         return
-    values = resize(values, sum(view.size for view in views))
-    first = 0
-    for view in views:
-        assign(view, values[first : first + view.size])
-        first += view.size
+    if a.ndim == 2:
+        step, end = a.shape[1] + 1, a.size if wrap else a.shape[1] ** 2
+    else:
+        step, end = sum(a.shape[0] ** d for d in range(a.ndim)), a.size
+    places = slice(0, min(end, a.size), step)
+    Flat(a)[places] = resize(values, len(range(a.size)[places]))

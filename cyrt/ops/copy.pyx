@@ -277,11 +277,11 @@ def to_device(x, device, /, *, stream=None):
     Array or numpy.ndarray
         x itself if it is already on the device; for the host, a NumPy array.
     """
-    if recording and is_followed(x):
-        return record_call(to_device, (x, device, stream))
     cdef Array array = check_array(x, "to_device: x"), target
     if isinstance(device, str) and device == "cpu":
         return array.numpy()
+    if recording and is_followed(x):
+        return record_call(to_device, (x, device, stream))
     cdef int ordinal = ordinal_of(device)
     if ordinal == device_of(array):
         return array

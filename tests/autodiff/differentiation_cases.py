@@ -405,6 +405,13 @@ case("vdot", cyrt.vdot, normal(4), normal(4))
 case("vsplit", lambda x: cyrt.vsplit(x, 2), normal(4, 2))
 case("angle", cyrt.angle, complex_normal(4))
 case("real_if_close", cyrt.real_if_close, normal(4))
+case("frexp", cyrt.frexp, positive(4) * 3.0)
+case("gradient", cyrt.gradient, normal(3, 4))
+case("gradient", lambda x: cyrt.gradient(x, 0.5, axis=0, edge_order=2), normal(4, 2))
+case("gradient", cyrt.gradient, normal(4), np.array([0.0, 1.0, 1.5, 3.0]))
+case("to_device", lambda x: cyrt.to_device(x * x, x.device), normal(2))
+case("logaddexp", lambda x: cyrt.logaddexp(x, x * 1.0), normal(3))
+case("pow", cyrt.pow, positive(3), np.array([0.0, 1.0, 2.0]))
 case("heaviside", lambda x: cyrt.heaviside(x, 0.5) * x, normal(4))
 case("ldexp", lambda x: cyrt.ldexp(x, cyrt.asarray([1, 2, 3])), normal(3))
 case("apply_along_axis", lambda x: cyrt.apply_along_axis(cyrt.sum, 0, x), normal(2, 3))
@@ -420,6 +427,15 @@ def _assigned(write):
     return f
 
 
+case("put", _assigned(lambda h, y: cyrt.put(h, [3, -4], y)), normal(2, 3), normal(2))
+case("put", _assigned(lambda h, y: cyrt.put(h.T, [3, 1], y)), normal(2, 3), normal(1))
+for _shape, _wrap in (((3, 2), False), ((2, 3), True), ((5, 2), True), ((2, 2, 2), False)):
+    case(
+        "fill_diagonal",
+        _assigned(lambda h, y, w=_wrap: cyrt.fill_diagonal(h, y, w)),
+        normal(*_shape),
+        normal(2),
+    )
 case("copyto", _assigned(lambda h, y: cyrt.copyto(h, y)), normal(2, 2), normal(2))
 case("putmask", _assigned(lambda h, y: cyrt.putmask(h, h > 0, y)), normal(4), normal(4))
 case("place", _assigned(lambda h, y: cyrt.place(h, h > 0, y)), normal(4), normal(4))

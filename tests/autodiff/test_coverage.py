@@ -7,7 +7,6 @@ from differentiation_cases import CASES
 from linear_algebra_cases import CASES as LINEAR_ALGEBRA
 
 import cyrt
-from cyrt import tape
 
 # Other names of functions that have cases.
 OTHER_NAMES = {
@@ -46,26 +45,15 @@ OTHERS = {
 }
 
 
-def _written(x, write):
-    y = x * 1.0
-    write(y)
-    return y
-
-
 # Calls of functions that have no gradient although their results might.
 REFUSED = {
-    "fill_diagonal": lambda x: _written(x, lambda y: cyrt.fill_diagonal(y.reshape(1, 2), 1.0)),
-    "frexp": lambda x: cyrt.frexp(x)[0],
-    "gradient": cyrt.gradient,
     "i0": cyrt.i0,
     "intersect1d": lambda x: cyrt.intersect1d(x, x),
     "lgamma": cyrt.lgamma,
     "linalg.lu_factor": lambda x: cyrt.linalg.lu_factor(x[:, None] * x).lu,
     "nextafter": lambda x: cyrt.nextafter(x, 2.0),
-    "put": lambda x: _written(x, lambda y: cyrt.put(y, [0], x[:1])),
     "setdiff1d": lambda x: cyrt.setdiff1d(x, cyrt.zeros(1)),
     "setxor1d": lambda x: cyrt.setxor1d(x, cyrt.zeros(1)),
-    "to_device": None,
     "union1d": lambda x: cyrt.union1d(x, x),
     "unique": cyrt.unique,
     "unique_all": lambda x: cyrt.unique_all(x)[0],
@@ -93,8 +81,5 @@ def test_every_public_function_has_a_place():
 
 @pytest.mark.parametrize("name", sorted(REFUSED))
 def test_a_refused_function_says_so(name):
-    if REFUSED[name] is None:
-        assert tape.kind_of_rule(getattr(cyrt, name)) not in (None, "gradient", "constant")
-        return
     with pytest.raises((TypeError, RuntimeError)):
         cyrt.grad(lambda x: cyrt.sum(REFUSED[name](x)))(cyrt.asarray([1.0, 2.0]))

@@ -251,6 +251,82 @@ def test_gradients_through_rotations_are_slopes(case):
     assert_gradients_are_slopes(function, *narrow, tolerance=1e-3, size=1e-2)
 
 
+FIRST = [pytest.param(cases[0], id=name) for name, cases in CASES.items()]
+OTHER = [
+    pytest.param(CASES[name][i], id=f"{name}-{i}")
+    for name, i in (
+        ("attention", 1),
+        ("attention", 4),
+        ("batch_norm", 1),
+        ("binary_cross_entropy", 1),
+        ("conv2d", 1),
+        ("conv_transpose2d", 0),
+        ("cross_entropy", 1),
+        ("glu", 1),
+        ("layer_norm", 1),
+        ("linear", 1),
+        ("linear", 3),
+        ("rms_norm", 1),
+        ("softplus", 1),
+        ("swiglu", 1),
+        ("swiglu", 2),
+    )
+]
+
+
+@pytest.mark.parametrize("case", FIRST + OTHER)
+def test_gradients_are_differentiated(case):
+    function, *arrays = case()
+    argnums = tuple(range(len(arrays)))
+
+    def gradients(*args):
+        found = cyrt.grad(lambda *own: weighted(lambda *a: function(*a) ** 2, *own), argnums)(*args)
+        return cyrt.concat([each.reshape(-1) for each in found])
+
+    # Where an outer level differentiates it, the gradient is a composition instead of one kernel.
+    composed, _ = cyrt.vjp(gradients, *arrays)
+    np.testing.assert_allclose(composed.numpy(), gradients(*arrays).numpy(), rtol=1e-9, atol=1e-9)
+    assert_gradients_are_slopes(gradients, *arrays, tolerance=2e-5)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        *(nn.relu, nn.gelu, nn.gelu_tanh, nn.silu, nn.selu, nn.hardswish, nn.leaky_relu, nn.elu),
+        *(nn.softplus, nn.softmax, lambda x: nn.max_pool(x.reshape(1, 7, 1), 3, 2, 1)),
+    ],
+)
+def test_compositions_have_the_gradients_of_kernels_at_edges(function):
+    x = cyrt.asarray(np.array([-800.0, -3.0, -0.0, 0.0, 3.0, 3.0, 800.0]))
+    gradient = cyrt.grad(lambda x: weighted(function, x))
+    composed, _ = cyrt.vjp(gradient, x)
+    np.testing.assert_allclose(composed.numpy(), gradient(x).numpy(), rtol=1e-12, atol=1e-300)
+
+
+def test_a_target_out_of_range_has_no_gradient_in_silence():
+    x, targets = draw(3, 4), cyrt.asarray([1, 4, -1])
+    gradient = cyrt.grad(lambda x: nn.cross_entropy(x, targets).sum())
+    composed, _ = cyrt.vjp(gradient, x)
+    for found in (gradient(x), composed):
+        assert np.isnan(found.numpy()).all(axis=1).tolist() == [False, True, True]
+
+
+def test_compositions_compute_in_float32():
+    x = draw(4, 6, dtype="bfloat16")
+    for function in (nn.layer_norm, nn.gelu):
+        gradient = cyrt.grad(lambda x, f=function: weighted(f, x).astype("float32"))
+        composed, _ = cyrt.vjp(gradient, x)
+        assert composed.dtype == "bfloat16"
+        wanted = gradient(x.astype("float64")).numpy()
+        np.testing.assert_allclose(composed.astype("float64").numpy(), wanted, rtol=0.02, atol=0.02)
+
+
+def test_a_kernel_without_a_gradient_is_named():
+    x = draw(3)
+    with pytest.raises(TypeError, match="gelu_vjp: there is no gradient"):
+        cyrt.grad(lambda x: nn.gelu_vjp(x, x).sum())(x)
+
+
 @pytest.mark.parametrize("case", NAMED)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_gradients_of_narrow_types_are_near(case, dtype):

@@ -350,6 +350,24 @@ def test_threads_differentiate_at_once():
         assert gradient == [2 * scale, 4 * scale]
 
 
+def test_gradients_go_from_device_to_device(python):
+    done = python(
+        """
+        import cyrt
+        def f(x, y):
+            near = cyrt.to_device(x * x, 1) * y
+            return (cyrt.astype(near, "float64", device=0) * x).sum()
+        x, y = cyrt.asarray([2.0, 3.0], "float64"), cyrt.ones(2, "float64", device=1)
+        of_x, of_y = cyrt.grad(f, (0, 1))(x, y)
+        assert of_x.device.index == 0 and of_x.tolist() == [12.0, 27.0]
+        assert of_y.device.index == 1 and of_y.tolist() == [8.0, 27.0]
+        """,
+        CYRT_DEVICE="emulated",
+        CYRT_EMULATED_DEVICES="2",
+    )
+    assert done.returncode == 0, done.stderr
+
+
 # -- conventions -----------------------------------------------------------------------------------
 
 
