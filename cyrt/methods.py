@@ -6,6 +6,8 @@ methods of ufuncs, such as ``add.reduce``, to functions of two operands. If a me
 arguments as the function, the function itself is the method.
 """
 
+# ruff: noqa: F401  # bind() takes the names of functions from this module
+
 from __future__ import annotations
 
 from cyrt.ndarray import Array
@@ -17,9 +19,10 @@ from cyrt.numpy.diagonals import trace
 from cyrt.numpy.indexing import choose, compress
 from cyrt.numpy.interop import call_function, call_ufunc
 from cyrt.operators import attach, bind
-from cyrt.ops import functions, reduce
+from cyrt.ops import reduce
 from cyrt.ops.copy import assign, astype, copy, to_device
 from cyrt.ops.creation import asarray, weak_array, zeros_like
+from cyrt.ops.functions import conj, imag, real, sqrt
 from cyrt.ops.gather import get_by_arrays, put_at, set_by_arrays, take
 from cyrt.ops.inspection import namespace
 from cyrt.ops.manipulation import repeat
@@ -41,44 +44,7 @@ def _dir(self: Array, /) -> list[str]:
 
 
 _dir.__name__ = "__dir__"
-bind(
-    Flags=Flags,
-    Flat=Flat,
-    argpartition=argpartition,
-    asarray=asarray,
-    assign=assign,
-    call_function=call_function,
-    call_ufunc=call_ufunc,
-    choose=choose,
-    clip=clip,
-    compress=compress,
-    conj=functions.conj,
-    cumprod=cumprod,
-    cumsum=cumsum,
-    dot=dot,
-    format_of=format_of,
-    get_by_arrays=get_by_arrays,
-    imag=functions.imag,
-    matrix_transpose=matrix_transpose,
-    namespace=namespace,
-    partition=partition,
-    put=put,
-    put_at=put_at,
-    real=functions.real,
-    record_put=record_put,
-    recorded=recorded,
-    repr_of=repr_of,
-    round=round,
-    searchsorted=searchsorted,
-    weak_array=weak_array,
-    set_by_arrays=set_by_arrays,
-    sort=sort,
-    sqrt=functions.sqrt,
-    text_of=text_of,
-    trace=trace,
-    view_as=view_as,
-    zeros_like=zeros_like,
-)
+bind(globals())
 attach(
     _repr_html_,
     reduce.all,

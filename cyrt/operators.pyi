@@ -1,4 +1,3 @@
-from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -8,7 +7,7 @@ from cyrt.runtime.memory import Memory
 functions: Any
 
 def attach(*methods: Any) -> None: ...
-def bind(**bound: Callable[..., Any]) -> None: ...
+def bind(module: dict[str, Any]) -> None: ...
 
 class Operators(Memory):
     def __add__(self, other: Any) -> Self: ...

@@ -39,20 +39,19 @@ class _Functions:
 functions = _Functions()
 
 
-def bind(**bound):
-    """Set the functions that methods call.
+def bind(dict module not None):
+    """Set the functions that methods call to those that a module's dictionary has by their names.
 
     Raises
     ------
     TypeError
-        A function is missing, or there is no attribute for it.
+        A function is missing.
     """
-    expected = set(_Functions.__slots__)
-    if bound.keys() != expected:
-        raise TypeError(f"bind: missing {sorted(expected - bound.keys())}, unknown "
-                        f"{sorted(bound.keys() - expected)}")
-    for name, function in bound.items():
-        setattr(functions, name, function)
+    missing = [name for name in _Functions.__slots__ if name not in module]
+    if missing:
+        raise TypeError(f"bind: missing {missing}")
+    for name in _Functions.__slots__:
+        setattr(functions, name, module[name])
 
 
 def attach(*methods):
