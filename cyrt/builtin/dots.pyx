@@ -6,7 +6,7 @@ from cyrt.builtin.grid cimport ceiling, power_of_two, set_geometry
 from cyrt.builtin.product cimport (
     AHEAD, BLOCK, SMALL_BLOCK, WARP, WAVES, is_aligned, set_outer,
 )
-from cyrt.builtin.space cimport divider
+from cyrt.builtin.space cimport divider, product_of
 
 cdef extern from "params/matmul.h" nogil:
     enum: DOT_VECTOR
@@ -42,12 +42,10 @@ cdef long long choose_rows(const Problem* p, const Space* space, long long rows,
 
 cdef long long choose_columns(const Problem* p, const Space* space, Dot* args,
                               Geometry* geometry) noexcept:
-    cdef long long items = 1, columns = space.shape[0], rows = 1, vectors
+    cdef long long items = 1, columns = space.shape[0], vectors
+    cdef long long rows = product_of(space.shape, 1, space.ndim)
     cdef long long b_column = space.strides[0][2]
     cdef unsigned int x, y
-    cdef int d
-    for d in range(1, space.ndim):
-        rows *= space.shape[d]
     if space.strides[0][1] == 1 and columns % p.entry.items == 0 \
             and is_aligned(p, 1, space, 1, p.a_k) \
             and (b_column == 0 or b_column == 1 and is_aligned(p, 2, space, 1, p.b_k)):

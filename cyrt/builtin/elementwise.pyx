@@ -11,7 +11,7 @@ from cyrt.builtin.launch cimport (
 )
 from cyrt.builtin.space cimport (
     MAX_NDIM, MAX_NUMERATOR, MAX_OPERANDS, MAX_OUTER, Divider, Source, Space, divider, next_part,
-    simplify,
+    product_of, simplify,
 )
 from cyrt.builtin.transpose cimport record_transpose
 from cyrt.graph.exact_key cimport Key, add_words, begin_key, find_plan, store_plan
@@ -23,9 +23,7 @@ from cyrt.runtime.pool cimport is_own
 from cyrt.runtime.state cimport READ, Block
 
 cdef extern from "params/elementwise.h" nogil:
-    enum: ELEMENTWISE_VECTOR
-    enum: ELEMENTWISE_BROADCAST
-    enum: ELEMENTWISE_VALUE
+    enum: ELEMENTWISE_VECTOR, ELEMENTWISE_BROADCAST, ELEMENTWISE_VALUE
     cdef struct Dense1:
         pass
     cdef struct Dense2:
@@ -268,12 +266,10 @@ cdef int record_elementwise(Recorder encoder, int op, int dtype, const Operand* 
     cdef const StridedPlan* plan
     cdef const long long* strides[MAX_OPERANDS]
     cdef unsigned int numbers, single = 0
-    cdef long long n = 1
+    cdef long long n = product_of(shape, 0, ndim)
     cdef bint contiguous = True
     cdef int i, before
     launch.entry, launch.variant = entry_of(encoder.state.ordinal, op, dtype), DENSE
-    for i in range(ndim):
-        n *= shape[i]
     if n == 0:
         return 0
     for i in range(launch.entry.num_inputs + 1):

@@ -8,7 +8,9 @@ from cyrt.builtin.entry cimport WIDEST, entry_of, op_code, type_of_size
 from cyrt.builtin.grid cimport power_of_two, set_geometry
 from cyrt.builtin.launch cimport Launch, record_launch
 from cyrt.builtin.operand cimport Operand
-from cyrt.builtin.space cimport MAX_NUMERATOR, MAX_OUTER, Divider, Outer3, Outer8, Source, divider
+from cyrt.builtin.space cimport (
+    MAX_NUMERATOR, MAX_OUTER, Divider, Outer3, Outer8, Source, divider, product_of,
+)
 from cyrt.driver.table cimport cu
 from cyrt.graph.commit cimport Recorder
 
@@ -168,10 +170,8 @@ cdef int record_parts(Recorder encoder, int how, int size, Operand* operands,
     """Record one launch, or two halves of the first dimension if they exceed one launch."""
     cdef GatherSpace part
     cdef Operand[2 + 6] moved
-    cdef long long count = 1, half
-    cdef int d, k, bytes
-    for d in range(space.ndim):
-        count *= space.shape[d]
+    cdef long long count = product_of(space.shape, 0, space.ndim), half
+    cdef int k, bytes
     if count <= MAX_NUMERATOR and space.ndim - 1 <= MAX_OUTER:
         return record_one(encoder, how, size, operands, space, count)
     part = space[0]

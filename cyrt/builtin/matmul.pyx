@@ -26,7 +26,9 @@ from cyrt.builtin.product cimport (
 from cyrt.builtin.rows.matmul import MOST_ROWS, SERVED, VARIANTS
 from cyrt.builtin.rows.matmul import SKINNY as SIZES
 from cyrt.builtin.skinny cimport Skinny, choose_ring, choose_skinny
-from cyrt.builtin.space cimport MAX_NDIM, MAX_OUTER, Divider, Outer2, Space, divider, simplify
+from cyrt.builtin.space cimport (
+    MAX_NDIM, MAX_OUTER, Divider, Outer2, Space, divider, product_of, simplify,
+)
 from cyrt.builtin.workspace cimport allocate_workspace
 from cyrt.dtypes import DTYPES
 from cyrt.graph.commit cimport (
@@ -42,11 +44,7 @@ from cyrt.runtime.memory cimport Memory
 cdef extern from "params/linear.h" nogil:
     enum: GEMV_ROWS
 cdef extern from "params/matmul.h" nogil:
-    enum: DOT_CONJUGATE
-    enum: MATMUL_PARTS
-    enum: PRODUCT_VECTOR_A
-    enum: PRODUCT_VECTOR_OUT
-    enum: PRODUCT_ALONG_A
+    enum: DOT_CONJUGATE, MATMUL_PARTS, PRODUCT_VECTOR_A, PRODUCT_VECTOR_OUT, PRODUCT_ALONG_A
     cdef struct Product:
         unsigned long long a, b, out
         long long a_stride, a_summed, b_stride, b_summed
@@ -166,12 +164,10 @@ cdef int record_product(Recorder encoder, int dtype, const Operand* operands, in
     cdef const long long* strides[3]
     cdef const long long* a = operands[1].strides + ndim - 2
     cdef const long long* b = operands[2].strides + ndim - 2
-    cdef long long count = 1
+    cdef long long count = product_of(shape, 0, ndim)
     cdef int d
     if kernel_types[dtype] < 0:
         raise TypeError(f"matmul: expected a numeric type, got {DTYPES[dtype]}")
-    for d in range(ndim):
-        count *= shape[d]
     if count == 0:
         return 0
     if length == 0:
@@ -315,11 +311,9 @@ cdef int record_halves(Recorder encoder, const Problem* whole) except -1:
 cdef int record_tiles(Recorder encoder, Problem* p) except -1:
     cdef Product args
     cdef Launch launch
-    cdef long long batches = 1, side = 128 if p.sum_size == 4 else 64, tiles, parts
-    cdef int d
+    cdef long long batches = product_of(p.batch.shape, 0, p.batch.ndim)
+    cdef long long side = 128 if p.sum_size == 4 else 64, tiles, parts
     launch.entry, launch.variant = p.entry, LARGE
-    for d in range(p.batch.ndim):
-        batches *= p.batch.shape[d]
     if min(p.m, p.n) <= side // 2 or batches * ceiling(p.m, side) * ceiling(p.n, side) < (
             p.multiprocessors * 3 // 4):
         launch.variant, side = SMALL, SMALL_SIDE
@@ -418,16 +412,14 @@ cdef int record_skinny(Recorder encoder, const Problem* whole) except -1:
     cdef Problem p = whole[0]
     cdef Skinny args
     cdef Launch launch
-    cdef long long batches = 1, parts
-    cdef int d, first
+    cdef long long batches = product_of(p.batch.shape, 0, p.batch.ndim), parts
+    cdef int first
     cdef bint along
     memset(&args, 0, sizeof(args))
     args.few_out, args.wide_out = p.n, 1
     if p.m > p.n:
         args.few_out, args.wide_out = 1, p.n
         transpose(&p)
-    for d in range(p.batch.ndim):
-        batches *= p.batch.shape[d]
     launch.entry = p.entry
     args.few_rows, args.matrix, args.out = (p.operands[1].address, p.operands[2].address,
                                             p.operands[0].address)
@@ -455,7 +447,7 @@ cdef int record_dots(Recorder encoder, Problem* p) except -1:
     cdef long long[MAX_NDIM] shape
     cdef long long[2][MAX_NDIM] strides
     cdef const long long* pointers[3]
-    cdef long long count = 1, parts
+    cdef long long count, parts
     cdef int d, last = p.batch.ndim
     for d in range(last):
         shape[d] = p.batch.shape[last - 1 - d]
@@ -466,8 +458,7 @@ cdef int record_dots(Recorder encoder, Problem* p) except -1:
     strides[1][last] = 0
     pointers[0], pointers[1], pointers[2] = NULL, strides[0], strides[1]
     simplify(&space, 3, last + 1, shape, pointers)
-    for d in range(space.ndim):
-        count *= space.shape[d]
+    count = product_of(space.shape, 0, space.ndim)
     memset(&args, 0, sizeof(args))
     put_addresses(&args, p.operands)
     args.a_stride, args.b_stride, args.length = p.a_k, p.b_k, p.k

@@ -13,7 +13,8 @@ from cyrt.builtin.launch cimport (
 )
 from cyrt.builtin.rows import reduce as family
 from cyrt.builtin.space cimport (
-    MAX_NDIM, MAX_NUMERATOR, MAX_OUTER, Divider, Outer2, Space, divider, next_part, simplify,
+    MAX_NDIM, MAX_NUMERATOR, MAX_OUTER, Divider, Outer2, Space, divider, next_part, product_of,
+    simplify,
 )
 from cyrt.builtin.workspace cimport allocate_workspace
 from cyrt.dtypes import dtype as _dtype
@@ -21,14 +22,8 @@ from cyrt.graph.exact_key cimport Key, add_word, add_words, begin_key, find_plan
 from cyrt.runtime.memory cimport Memory
 
 cdef extern from "params/reduce.h" nogil:
-    enum: ROW_THREADS
-    enum: COLUMN_THREADS
-    enum: REDUCE_COLUMNS
-    enum: REDUCE_SHORT
-    enum: REDUCE_VECTORS
-    enum: REDUCE_VECTORS_OUT
-    enum: REDUCE_ALONE
-    enum: REDUCE_ROOT
+    enum: ROW_THREADS, COLUMN_THREADS, REDUCE_COLUMNS, REDUCE_SHORT, REDUCE_VECTORS
+    enum: REDUCE_VECTORS_OUT, REDUCE_ALONE, REDUCE_ROOT
     cdef struct Reduce:
         unsigned long long input, out
         long long kept_inner
@@ -119,15 +114,6 @@ cdef bint put_dims(Outer2* outer, unsigned int* count, const Space* space, int f
     return True
 
 
-cdef inline long long size_of(const Space* space, int first) noexcept:
-    """Return the number of elements of the dimensions from `first` on."""
-    cdef int d
-    cdef long long size = 1
-    for d in range(first, space.ndim):
-        size *= space.shape[d]
-    return size
-
-
 cdef inline bint vectors(const ReduceLaunch* self, const Space* along,
                          const Space* others) noexcept:
     """Return whether the input can be read in vectors along the first dimension of `along`."""
@@ -204,7 +190,7 @@ cdef inline void put_reduced(ReduceLaunch* self, const Reduction* reduction) noe
     cdef Reduce* params = &self.params
     cdef const Space* reduced = reduction.reduced
     params.units = reduced.shape[0] if reduced.ndim else 1
-    params.rows = 0 if reduction.empty else size_of(reduced, 1)
+    params.rows = 0 if reduction.empty else product_of(reduced.shape, 1, reduced.ndim)
     if reduced.ndim:
         params.row_strides[0] = reduced.strides[0][0]
         params.row_strides[1] = reduced.strides[0][1]
@@ -268,7 +254,7 @@ cdef bint choose_columns(ReduceLaunch* self, const Reduction* reduction, bint wh
         if vectors_out(self, kept, reduction.entry.itemsizes[0]):
             params.flags |= REDUCE_VECTORS_OUT
         width //= self.items
-    blocks = size_of(kept, 1)
+    blocks = product_of(kept.shape, 1, kept.ndim)
     total = params.units * params.rows
     # Threads share a result where there are too few results to fill the device.
     share = max(LOADS, ceiling(total * width * blocks, WAVES * RESIDENT))
@@ -313,7 +299,7 @@ cdef void begin(ReduceLaunch* self, const Reduction* reduction, const Operand* o
     params.input = operands[1].address + (kept.offsets[0] + reduced.offsets[0]) * self.itemsize
     params.out = operands[0].address + kept.offsets[1] * reduction.entry.itemsizes[0]
     params.place = reduced.offsets[1]
-    params.outputs = size_of(kept, 0)
+    params.outputs = product_of(kept.shape, 0, kept.ndim)
     params.divisor = reduction.finish.divisor
     params.flags = REDUCE_ROOT if reduction.finish.root else 0
 

@@ -26,9 +26,6 @@ cdef extern from "params/space.h" nogil:
     cdef struct Outer3:
         Divider dims[MAX_OUTER]
         long long strides[MAX_OUTER][3]
-    cdef struct Outer4:
-        Divider dims[MAX_OUTER]
-        long long strides[MAX_OUTER][4]
     cdef struct Outer8:
         Divider dims[MAX_OUTER]
         long long strides[MAX_OUTER][8]
@@ -54,6 +51,13 @@ cdef void simplify(Space* space, int operands, int ndim, const long long* shape,
 # otherwise two halves. `done` begins as 0; False: there are no more.
 cdef bint next_part(Space* part, const Space* whole, long long* done) noexcept
 
+# Return the product of sizes `first` to `last` - 1.
+cdef inline long long product_of(const long long* sizes, int first, int last) noexcept:
+    cdef long long result = 1
+    cdef int d
+    for d in range(first, last):
+        result *= sizes[d]
+    return result
 # Return sizes as a tuple.
 cdef inline tuple tuple_of_sizes(int ndim, const long long* sizes):
     cdef int d

@@ -12,7 +12,7 @@ from cyrt.dtypes import dtype as _dtype
 from cyrt.ndarray import Array
 from cyrt.nn.checks import check_floating, check_gradient
 from cyrt.ops.arange import arange
-from cyrt.ops.arguments import axis_of, check_array, int_of
+from cyrt.ops.arguments import axis_of, check_array, check_integers, count_of
 from cyrt.ops.copy import check_device
 from cyrt.ops.creation import zeros
 from cyrt.ops.functions import equal
@@ -149,10 +149,8 @@ def one_hot(x: Array, num_classes: int, *, axis: int = -1, dtype: Any = None) ->
            [1., 0., 0.]], dtype=float32)
     """
     name = "one_hot"
-    _check_integers(name, x)
-    count = int_of(num_classes, f"{name}: num_classes")
-    if count < 0:
-        raise ValueError(f"{name}: num_classes: expected 0 or more, got {count}")
+    check_integers(x, f"{name}: x")
+    count = count_of(num_classes, f"{name}: num_classes")
     along = axis_of(axis, x.ndim + 1)
     kind = DEFAULTS["f"] if dtype is None else _dtype(dtype)
     if settings.get("CYRT_CHECK"):
@@ -171,14 +169,8 @@ def _fits(count: int, x: Array) -> bool:
     return count - 1 <= np.iinfo(x.dtype.numpy).max
 
 
-def _check_integers(name: str, x: Array) -> None:
-    check_array(x, f"{name}: x")
-    if x.dtype.kind not in "iu":
-        raise TypeError(f"{name}: x: expected integers, got {x.dtype}")
-
-
 def _check_table(name: str, x: Array, weight: Array) -> None:
-    _check_integers(name, x)
+    check_integers(x, f"{name}: x")
     check_array(weight, f"{name}: weight")
     if weight.ndim != 2:
         raise ValueError(

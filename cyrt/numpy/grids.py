@@ -10,7 +10,7 @@ import numpy as np
 from cyrt.ndarray import Array
 from cyrt.ops import functions as elementary
 from cyrt.ops.arange import arange, linspace
-from cyrt.ops.arguments import check_array, check_flags, int_of
+from cyrt.ops.arguments import check_array, check_flags, check_vector, count_of, int_of
 from cyrt.ops.copy import astype
 from cyrt.ops.creation import asarray, zeros
 from cyrt.ops.shapes import reshape
@@ -130,11 +130,8 @@ def vander(x: Array, N: int | None = None, increasing: bool = False) -> Array:
         x's type if that is floating-point or uint64, otherwise int64.
     """
     check_flags("vander", increasing=increasing)
-    if check_array(x, "vander: x").ndim != 1:
-        raise ValueError(f"vander: x: expected one dimension, got shape {x.shape}")
-    count = x.size if N is None else int_of(N, "vander: N")
-    if count < 0:
-        raise ValueError(f"vander: N: expected 0 or more, got {count}")
+    check_vector(x, "vander: x")
+    count = x.size if N is None else count_of(N, "vander: N")
     dtype = x.dtype if x.dtype.kind in "fc" or x.dtype == "uint64" else "int64"
     powers = arange(count, device=x.device)
     powers = astype(powers if increasing else powers[::-1], dtype)

@@ -13,7 +13,7 @@ from cyrt.numpy.coercion import as_array_like, float_types
 from cyrt.ops import functions as elementary
 from cyrt.ops import reduce
 from cyrt.ops.arange import arange, linspace
-from cyrt.ops.arguments import check_array, check_flags, int_of, is_int
+from cyrt.ops.arguments import check_array, check_flags, check_vector, count_of, int_of, is_int
 from cyrt.ops.copy import astype, check_device
 from cyrt.ops.creation import zeros
 from cyrt.ops.manipulation import stack
@@ -50,13 +50,9 @@ def bincount(x: Array, /, weights: Array | None = None, minlength: int = 0) -> A
     ValueError
         An integer is negative, x is not one-dimensional, or the weights have another shape.
     """
-    if check_array(x, "bincount: x").ndim != 1:
-        raise ValueError(f"bincount: x: expected one dimension, got shape {x.shape}")
-    if x.dtype.kind not in "biu":
+    if check_vector(x, "bincount: x").dtype.kind not in "biu":
         raise TypeError(f"bincount: x: expected integers, got {x.dtype}")
-    if int_of(minlength, "bincount: minlength") < 0:
-        raise ValueError(f"bincount: minlength: expected 0 or more, got {minlength}")
-    length = 0
+    minlength, length = count_of(minlength, "bincount: minlength"), 0
     if x.size:
         least, greatest = stack([reduce.min(x), reduce.max(x)]).tolist()
         if least < 0:
@@ -321,9 +317,7 @@ def _edges(values: Array, bins: Any, name: str, descending: bool = False) -> Arr
     """
     if isinstance(bins, str) or not hasattr(bins, "__iter__"):
         raise TypeError(f"{name}: bins: expected edges or a number of bins, got {bins!r}")
-    edges = as_array_like(values, bins, f"{name}: bins")
-    if edges.ndim != 1:
-        raise ValueError(f"{name}: bins: expected one dimension, got shape {edges.shape}")
+    edges = check_vector(as_array_like(values, bins, f"{name}: bins"), f"{name}: bins")
     if isinstance(bins, Array) and settings.get("CYRT_CHECK"):
         bins = bins.tolist()
     if not isinstance(bins, Array):

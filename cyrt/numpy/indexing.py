@@ -14,7 +14,7 @@ from cyrt.ndarray import Array
 from cyrt.numpy.coercion import as_array_like
 from cyrt.ops import reduce
 from cyrt.ops.arange import arange
-from cyrt.ops.arguments import axis_of, check_array, int_of, is_int
+from cyrt.ops.arguments import axis_of, check_array, check_integers, check_vector, int_of, is_int
 from cyrt.ops.broadcasting import broadcast_arrays, broadcast_to
 from cyrt.ops.copy import astype, check_devices, copy
 from cyrt.ops.creation import asarray, empty, full, full_like
@@ -73,8 +73,7 @@ def compress(condition: Any, a: Array, axis: int | None = None) -> Array:
         By default a is flattened.
     """
     condition = as_array_like(check_array(a, "compress: a"), condition, "compress: condition")
-    if condition.ndim != 1:
-        raise ValueError(f"compress: condition: expected one dimension, got {condition.shape}")
+    check_vector(condition, "compress: condition")
     if axis is None:
         a, axis = ravel(a), 0
     size = a.shape[axis_of(axis, a.ndim)]
@@ -241,8 +240,7 @@ def put_along_axis(arr: Array, indices: Array, values: Any, axis: int | None = -
         None writes into the flattened arr, which must be contiguous.
     """
     check_array(arr, "put_along_axis: arr")
-    if check_array(indices, "put_along_axis: indices").dtype.kind not in "iu":
-        raise TypeError(f"put_along_axis: indices: expected integers, got {indices.dtype}")
+    check_integers(indices, "put_along_axis: indices")
     check_devices("put_along_axis", arr=arr, indices=indices, values=values)
     if axis is None:
         arr, axis = reshape(arr, (-1,), copy=False), 0
@@ -360,9 +358,7 @@ def _sizes(shape: Any, order: str, name: str) -> tuple[int, ...]:
 
 
 def _integers(x: Any, name: str) -> Array:
-    if check_array(x, name).dtype.kind not in "iu":
-        raise TypeError(f"{name}: expected integers, got {x.dtype}")
-    return astype(x, "int64", copy=False)
+    return astype(check_integers(x, name), "int64", copy=False)
 
 
 def ix_(*args: Any) -> tuple[Array, ...]:
@@ -388,9 +384,7 @@ def ix_(*args: Any) -> tuple[Array, ...]:
             if len(each)
             else asarray(each, dtype="int64")
         )
-        if line.ndim != 1:
-            raise ValueError(f"ix_: expected one dimension, got shape {line.shape}")
-        if line.dtype.kind == "b":
+        if check_vector(line, "ix_").dtype.kind == "b":
             line = flatnonzero(line)
         found.append(reshape(line, [-1 if d == place else 1 for d in range(len(args))]))
     return tuple(found)

@@ -9,7 +9,7 @@ import numpy as np
 
 from cyrt.ndarray import Array
 from cyrt.numpy.coercion import as_array_like
-from cyrt.ops.arguments import axis_of, check_array, int_of, is_int
+from cyrt.ops.arguments import axis_of, check_array, check_vector, int_of, is_int
 from cyrt.ops.broadcasting import broadcast_to
 from cyrt.ops.copy import astype
 from cyrt.ops.copy import copy as duplicate
@@ -271,8 +271,7 @@ def trim_zeros(filt: Array, trim: str = "fb") -> Array:
     trim : str
         ``"f"`` for the front, ``"b"`` for the back, ``"fb"`` for both.
     """
-    if check_array(filt, "trim_zeros: filt").ndim != 1:
-        raise ValueError(f"trim_zeros: expected one dimension, got shape {filt.shape}")
+    check_vector(filt, "trim_zeros: filt")
     if not isinstance(trim, str) or trim.lower() not in ("f", "b", "fb", "bf"):
         raise ValueError(f"trim_zeros: trim: expected 'f', 'b' or 'fb', got {trim!r}")
     found = flatnonzero(filt)

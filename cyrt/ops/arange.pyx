@@ -14,7 +14,7 @@ from cyrt.dtypes import DEFAULTS, DTYPES
 from cyrt.dtypes import dtype as _dtype
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.ndarray cimport Array, device_of, new_array, set_operand, view_of
-from cyrt.ops.arguments import check_flags, int_of
+from cyrt.ops.arguments import check_flags, count_of
 from cyrt.ops.copy cimport cast, fill
 from cyrt.ops.creation cimport chosen_device, make, number_of
 from cyrt.ops.elementwise cimport binary, unary
@@ -188,10 +188,8 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, *, d
     cdef Array x, result
     cdef long long count
     ends = [number_of(each, "linspace", name) for each, name in ((start, "start"), (stop, "stop"))]
-    num = int_of(num, "linspace: num")
+    num = count_of(num, "linspace: num")
     check_flags("linspace", endpoint=endpoint, retstep=retstep)
-    if num < 0:
-        raise ValueError(f"linspace: num: expected 0 or more, got {num}")
     complex_ = isinstance(ends[0], complex) or isinstance(ends[1], complex)
     found = _dtype(dtype) if dtype is not None else DEFAULTS["c" if complex_ else "f"]
     if complex_ and found.kind != "c":

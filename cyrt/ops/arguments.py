@@ -26,6 +26,14 @@ def int_of(value: Any, name: str) -> int:
     raise TypeError(f"{name}: expected an int, got {type(value).__name__}")
 
 
+def count_of(value: Any, name: str) -> int:
+    """Return a value as an int of 0 or more; a TypeError or ValueError names the argument."""
+    found = int_of(value, name)
+    if found < 0:
+        raise ValueError(f"{name}: expected 0 or more, got {found}")
+    return found
+
+
 def check_bool(value: Any, name: str) -> bool:
     """Return a bool, Python's or NumPy's; otherwise raise a TypeError that names its type."""
     if isinstance(value, (bool, np.bool_)):
@@ -75,6 +83,22 @@ def axes_of(axis: Any, ndim: int, name: str = "axis") -> tuple[int, ...]:
     found = tuple(axis_of(each, ndim, name) for each in axes)
     if len(set(found)) != len(found):
         raise ValueError(f"{name}: {axis} names one of {ndim} axes twice")
+    return found
+
+
+def check_vector(x: Any, name: str) -> Array:
+    """Return x if it is an Array of one dimension; otherwise raise a TypeError or ValueError."""
+    if check_array(x, name).ndim != 1:
+        raise ValueError(f"{name}: expected one dimension, got shape {x.shape}")
+    found: Array = x
+    return found
+
+
+def check_integers(x: Any, name: str) -> Array:
+    """Return x if it is an Array of an integer type; otherwise raise a TypeError."""
+    if check_array(x, name).dtype.kind not in "iu":
+        raise TypeError(f"{name}: expected integers, got {x.dtype}")
+    found: Array = x
     return found
 
 

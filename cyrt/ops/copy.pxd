@@ -4,6 +4,7 @@ from cyrt.ndarray cimport Array
 
 # Return x as a dense array of the type; x itself if it already is one.
 cdef Array cast(Array x, int code)
+cdef Array duplicate(Array x)
 # Write the source, broadcast and cast, into all of the target.
 cdef int assign_array(Array target, Array source) except -1
 cdef int fill(Array target, object value) except -1

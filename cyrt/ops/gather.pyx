@@ -27,7 +27,7 @@ from cyrt.ndarray cimport (
 from cyrt.ops.arguments import axis_of, check_array
 from cyrt.ops.compact cimport select_where
 from cyrt.ops.copy cimport (
-    assign_array, cast, check_device, check_writable, from_host, write_out,
+    cast, check_device, check_writable, duplicate, from_host, write_out,
 )
 from cyrt.ops.creation import asarray
 from cyrt.ops.promotion cimport is_number, put_number
@@ -177,7 +177,7 @@ cdef int set_selected(Selection selection, object value) except -1:
     cdef Array view = selection.view, source
     cdef int ndim
     check_writable(view)
-    selection.arrays = [copy_array(each) if overlaps(view, each) else each
+    selection.arrays = [duplicate(each) if overlaps(view, each) else each
                         for each in selection.arrays]
     ndim = describe_space(&space, selection, shape)
     memset(operands, 0, sizeof(operands))
@@ -202,12 +202,6 @@ cdef int put_repeated(int code, object value, unsigned long long* bits) except -
     return 0
 
 
-cdef Array copy_array(Array x):
-    cdef Array y = new_array(device_of(x), x.code, x.ndim_, x.dims)
-    assign_array(y, x)
-    return y
-
-
 cdef Array as_source(Array target, object value):
     """Copy a value to write, in the target's type."""
     cdef Array source
@@ -215,7 +209,7 @@ cdef Array as_source(Array target, object value):
         value = from_host(target, value)
     check_device(value, target, "the value of an assignment")
     source = cast(value, target.code)
-    return copy_array(source) if overlaps(target, source) else source
+    return duplicate(source) if overlaps(target, source) else source
 
 
 cdef int steps_of_value(Array source, int ndim, const long long* shape, long long* steps) except -1:
@@ -261,7 +255,7 @@ cdef bint set_where(Array x, object mask, object value) except -1:
     check_writable(x)
     condition = mask if isinstance(mask, Array) else asarray(mask, device=x.device)
     if overlaps(x, condition):
-        condition = copy_array(condition)
+        condition = duplicate(condition)
     for d in range(condition.ndim_):
         mask_steps[d] = condition.steps[d]
     set_operand(&operands[0], x)

@@ -8,11 +8,11 @@ from cyrt.dtypes import dtype as _dtype
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.builtin.rows.scan import result as _result
 from cyrt.builtin.scan cimport record_scan
-from cyrt.builtin.space cimport MAX_NDIM
+from cyrt.builtin.space cimport MAX_NDIM, product_of
 from cyrt.builtin.entry cimport op_code
 from cyrt.builtin.operand cimport Operand
 from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array, set_operand, shape_of
-from cyrt.ops.arguments import axis_of, check_array, check_flags, int_of
+from cyrt.ops.arguments import axis_of, check_array, check_flags, count_of
 from cyrt.ops.copy cimport cast, check_device, write_out
 from cyrt.ops.creation import full
 from cyrt.ops.promotion cimport BOOL, is_number
@@ -36,26 +36,23 @@ cdef Array scan_along(int op, Array x, int axis, object dtype, bint initial):
     cdef long long[MAX_NDIM] dims
     cdef Array result
     cdef int ordinal = device_of(x), code = results[x.code] if dtype is None else _dtype(dtype).code
-    cdef int d, last = x.ndim_ - 1, along = axis
-    cdef long long rows = 1, n = x.dims[axis], inner = 1
+    cdef int along = axis
+    cdef long long n = x.dims[axis], inner = product_of(x.dims, axis + 1, x.ndim_)
     if code != <int>results[x.code]:
         x = cast(x, code)
-    for d in range(axis + 1, x.ndim_):
-        inner *= x.dims[d]
     if inner < NARROW:
         x = axis_last(x, axis)
-        along = last
+        along = x.ndim_ - 1
         inner = 1
     x = as_contiguous(x)
     memcpy(dims, x.dims, x.ndim_ * sizeof(long long))
-    for d in range(along):
-        rows *= dims[d]
     dims[along] += initial
     result = new_array(ordinal, results[x.code], x.ndim_, dims)
     memset(operands, 0, sizeof(operands))
     set_operand(&operands[0], result)
     set_operand(&operands[1], x)
-    record_scan(encoder_of(current_state(ordinal)), op, x.code, operands, rows, n, inner, initial)
+    record_scan(encoder_of(current_state(ordinal)), op, x.code, operands,
+                product_of(dims, 0, along), n, inner, initial)
     result = cast(result, code)
     return result if along == axis else axis_back(result, axis)
 
@@ -213,9 +210,7 @@ def diff(x, /, n=1, axis=-1, prepend=None, append=None):
     """
     cdef Array array = check_array(x, "diff: x")
     cdef int where
-    times = int_of(n, "diff: n")
-    if times < 0:
-        raise ValueError(f"diff: n: expected 0 or more, got {times}")
+    times = count_of(n, "diff: n")
     if times == 0:
         return array
     where = axis_of(axis, array.ndim_)
