@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import cyrt
 
-# Small grids gain most from a trigger before their work (measured). Compute capability below 9.0
-# has no such instruction.
+# `plus` is another operation than `add` in a topology. Small grids gain most from a trigger before
+# their work (measured). Compute capability below 9.0 has no such instruction.
 SOURCE = """
 #if __CUDA_ARCH__ >= 900
 #define EARLY asm volatile("griddepcontrol.wait;" ::: "memory"); \\
@@ -39,31 +37,9 @@ extern "C" __global__ void early_join(const float* p, const float* q, const floa
 
 
 class Kernels:
-    """The kernels, each compiled at its first use."""
+    """The kernels by name, each compiled at its first use."""
 
-    @cached_property
-    def module(self) -> cyrt.Module:
-        return cyrt.Module(SOURCE)
-
-    @cached_property
-    def add(self) -> cyrt.Kernel:
-        """``y = x + b``."""
-        return self.module["add"]
-
-    @cached_property
-    def plus(self) -> cyrt.Kernel:
-        """``y = b + x``: another operation in a topology."""
-        return self.module["plus"]
-
-    @cached_property
-    def join(self) -> cyrt.Kernel:
-        """The mean of four buffers."""
-        return self.module["join"]
-
-    @cached_property
-    def early_add(self) -> cyrt.Kernel:
-        return cyrt.Kernel(SOURCE, "early_add", pdl=True)
-
-    @cached_property
-    def early_join(self) -> cyrt.Kernel:
-        return cyrt.Kernel(SOURCE, "early_join", pdl=True)
+    def __getattr__(self, name: str) -> cyrt.Kernel:
+        kernel = cyrt.Kernel(SOURCE, name, pdl=name.startswith("early"))
+        setattr(self, name, kernel)
+        return kernel
