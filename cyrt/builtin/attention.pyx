@@ -15,16 +15,9 @@ from cyrt.graph.commit cimport Recorder
 from cyrt.runtime.memory cimport Memory
 
 cdef extern from "params/attention.h" nogil:
-    enum: ATTENTION_ITEMS
-    enum: ATTENTION_WARPS
-    enum: ATTENTION_PARTS
-    enum: ATTENTION_TILE_ROWS
-    enum: ATTENTION_TILE_PADDING
-    enum: ATTENTION_APPEND
-    enum: ATTENTION_WIDE_POSITIONS
-    enum: ATTENTION_WIDE_SINKS
-    enum: ATTENTION_TRADITIONAL
-    enum: ATTENTION_WIDE_FREQS
+    enum: ATTENTION_ITEMS, ATTENTION_WARPS, ATTENTION_PARTS, ATTENTION_TILE_ROWS
+    enum: ATTENTION_TILE_PADDING, ATTENTION_APPEND, ATTENTION_WIDE_POSITIONS, ATTENTION_WIDE_SINKS
+    enum: ATTENTION_TRADITIONAL, ATTENTION_WIDE_FREQS
     int ATTENTION_KEYS(int itemsize)
     int ATTENTION_TILE_KEYS(int width)
     int ATTENTION_TILE_WARPS(int width)

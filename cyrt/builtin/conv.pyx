@@ -26,17 +26,8 @@ from cyrt.graph.template cimport Template, touch
 from cyrt.runtime.memory cimport Memory
 
 cdef extern from "params/conv.h" nogil:
-    enum: CONV_VECTOR_SOURCE
-    enum: CONV_VECTOR_OTHER
-    enum: CONV_VECTOR_OUT
-    enum: CONV_PARTS
-    enum: CONV_STRIP
-    enum: CONV_LINES
-    enum: CONV_WIDE_LINES
-    enum: CONV_STRIP_TAPS
-    enum: CONV_STRIP_ITEMS
-    enum: CONV_STRIP_BLOCK
-    enum: ACTIVATION_NONE
+    enum: CONV_VECTOR_SOURCE, CONV_VECTOR_OTHER, CONV_VECTOR_OUT, CONV_PARTS, CONV_STRIP, CONV_LINES
+    enum: CONV_WIDE_LINES, CONV_STRIP_TAPS, CONV_STRIP_ITEMS, CONV_STRIP_BLOCK, ACTIVATION_NONE
     enum: ACTIVATION_RELU
 
 # Kernels, in the order of Row.kernels.

@@ -18,15 +18,8 @@ from cyrt.builtin.workspace cimport allocate_workspace
 from cyrt.runtime.memory cimport Memory
 
 cdef extern from "params/conv.h" nogil:
-    enum: PHASE_COLUMNS
-    enum: PHASE_STRIPS
-    enum: PHASE_VECTORS
-    enum: PHASE_STAGES
-    enum: PHASE_BLOCK
-    enum: PHASE_BLOCK_MULTIPLY_ADD
-    enum: PHASE_SUMS
-    enum: PHASE_LINES
-    enum: PHASE_LINES_OF_MOST
+    enum: PHASE_COLUMNS, PHASE_STRIPS, PHASE_VECTORS, PHASE_STAGES, PHASE_BLOCK
+    enum: PHASE_BLOCK_MULTIPLY_ADD, PHASE_SUMS, PHASE_LINES, PHASE_LINES_OF_MOST
 
 # Kernels of conv, in the order of Row.kernels.
 cdef enum Variant:

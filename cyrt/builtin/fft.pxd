@@ -9,9 +9,7 @@ from cyrt.builtin.operand cimport Operand
 from cyrt.graph.commit cimport Recorder
 
 cdef extern from "params/fft.h" nogil:
-    enum: FFT_REAL_IN
-    enum: FFT_REAL_OUT
-    enum: FFT_HERMITIAN
+    enum: FFT_REAL_IN, FFT_REAL_OUT, FFT_HERMITIAN
 
 cdef enum:
     MOST_FFT_NDIM = 8       # dimensions of an input whose elements are not contiguous

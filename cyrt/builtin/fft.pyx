@@ -25,16 +25,8 @@ from cyrt.runtime.memory cimport Buffer, Memory
 from cyrt.runtime.module cimport LoadedFunction, allow_smem
 
 cdef extern from "params/fft.h" nogil:
-    enum: FFT_BLOCK
-    enum: FFT_ITEMS
-    enum: FFT_LONGEST
-    enum: FFT_PASSES
-    enum: FFT_CONJUGATE_IN
-    enum: FFT_CONJUGATE_OUT
-    enum: FFT_LINES_IN
-    enum: FFT_LINES_OUT
-    enum: FFT_PACKED_IN
-    enum: FFT_PACKED_OUT
+    enum: FFT_BLOCK, FFT_ITEMS, FFT_LONGEST, FFT_PASSES, FFT_CONJUGATE_IN, FFT_CONJUGATE_OUT
+    enum: FFT_LINES_IN, FFT_LINES_OUT, FFT_PACKED_IN, FFT_PACKED_OUT
     unsigned int FFT_PADDED(unsigned int i, int itemsize)
     cdef struct FftPass:
         unsigned int radix

@@ -15,17 +15,10 @@ from cyrt.builtin.space cimport MAX_NUMERATOR, Divider, divider
 from cyrt.graph.commit cimport Recorder
 
 cdef extern from "params/attention.h" nogil:
-    enum: ATTENTION_WIDE_SINKS
-    enum: ATTENTION_CAUSAL
-    enum: ATTENTION_NEGATE
+    enum: ATTENTION_WIDE_SINKS, ATTENTION_CAUSAL, ATTENTION_NEGATE
 
 cdef extern from "params/flash_attention.h" nogil:
-    enum: FLASH_ROWS
-    enum: FLASH_NARROW
-    enum: FLASH_WIDE
-    enum: FLASH_MASK_BOOL
-    enum: FLASH_MASK_OWN
-    enum: FLASH_MASK_FLOAT
+    enum: FLASH_ROWS, FLASH_NARROW, FLASH_MASK_BOOL, FLASH_MASK_OWN, FLASH_MASK_FLOAT
     cdef struct FlashAttention:
         unsigned long long out, q, k, v, mask, sinks
         AttentionStrides q_step, k_step, v_step, mask_step

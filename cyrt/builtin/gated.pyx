@@ -14,8 +14,7 @@ from cyrt.builtin.space cimport Divider, divider
 from cyrt.graph.commit cimport Recorder
 
 cdef extern from "params/gated.h" nogil:
-    enum: GATED_BLOCK
-    enum: GATED_VECTORS
+    enum: GATED_BLOCK, GATED_VECTORS
     cdef struct Gated:
         unsigned long long gate, up, gradient, gate_gradient, up_gradient
         long long gate_step, up_step, gradient_step, rows

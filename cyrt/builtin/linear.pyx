@@ -12,16 +12,9 @@ from cyrt.builtin.skinny cimport VECTOR_BYTES, Skinny, choose_skinny
 from cyrt.runtime.module cimport LoadedFunction, allow_smem
 
 cdef extern from "params/activation.h" nogil:
-    enum: ACTIVATION_NONE
-    enum: ACTIVATION_RELU
-    enum: ACTIVATION_GELU
-    enum: ACTIVATION_GELU_TANH
-    enum: ACTIVATION_SILU
+    enum: ACTIVATION_NONE, ACTIVATION_RELU, ACTIVATION_GELU, ACTIVATION_GELU_TANH, ACTIVATION_SILU
 cdef extern from "params/linear.h" nogil:
-    enum: GEMV_ROWS
-    enum: GEMV_WARPS
-    enum: GEMV_BLOCKS
-    enum: GEMV_ONCE_WARPS
+    enum: GEMV_ROWS, GEMV_WARPS, GEMV_BLOCKS, GEMV_ONCE_WARPS
     cdef struct Linear:
         Skinny product
         unsigned long long norm, norm_bias, bias, residual

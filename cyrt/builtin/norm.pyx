@@ -20,12 +20,7 @@ from cyrt.graph.commit cimport Recorder
 from cyrt.runtime.memory cimport Memory
 
 cdef extern from "params/norm.h" nogil:
-    enum: FEW_ITEMS
-    enum: VJP_HELD
-    enum: VJP_ADDENDS
-    enum: FULL_CHUNKS
-    enum: NORM_STREAM
-    enum: NORM_FULL
+    enum: FEW_ITEMS, VJP_HELD, VJP_ADDENDS, FULL_CHUNKS, NORM_STREAM, NORM_FULL
     int VJP_CHUNKS(int items)
     int NORM_STAGES(int itemsize)
     cdef struct Norm:

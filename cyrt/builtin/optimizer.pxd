@@ -5,10 +5,7 @@ from cpython.object cimport PyObject
 from cyrt.graph.commit cimport Recorder
 
 cdef extern from "params/optimizer.h" nogil:
-    enum: OPTIMIZER_TENSORS
-    enum: OPTIMIZER_BLOCK
-    enum: OPTIMIZER_TILE_BYTES
-    enum: OPTIMIZER_NESTEROV
+    enum: OPTIMIZER_TENSORS, OPTIMIZER_BLOCK, OPTIMIZER_TILE_BYTES, OPTIMIZER_NESTEROV
     cdef struct Optimizer:
         unsigned long long step, m, v, squares, given_rate
         double rate, start, end

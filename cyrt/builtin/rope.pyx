@@ -13,9 +13,7 @@ from cyrt.builtin.space cimport MAX_NUMERATOR, Divider, divider
 from cyrt.graph.commit cimport Recorder
 
 cdef extern from "params/rope.h" nogil:
-    enum: ROPE_HEADS
-    enum: ROPE_TRADITIONAL
-    enum: ROPE_WIDE_FREQS
+    enum: ROPE_HEADS, ROPE_TRADITIONAL, ROPE_WIDE_FREQS
     cdef struct Rope:
         unsigned long long input, out, offsets, freqs
         long long offsets_step, freqs_step

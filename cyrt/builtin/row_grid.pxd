@@ -6,11 +6,7 @@ from cyrt.builtin.launch cimport Launch
 from cyrt.runtime.module cimport LoadedFunction, allow_smem
 
 cdef extern from "params/row.h" nogil:
-    enum: ROW_BLOCK
-    enum: PART_BLOCK
-    enum: STREAM_BLOCK
-    enum: MAX_PARTS
-    enum: ROW_VECTORS
+    enum: ROW_BLOCK, PART_BLOCK, STREAM_BLOCK, MAX_PARTS, ROW_VECTORS
     int ROW_CHUNKS(int items)
 
 cdef enum:

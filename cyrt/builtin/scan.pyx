@@ -16,11 +16,7 @@ from cyrt.graph.commit cimport Recorder
 from cyrt.runtime.memory cimport Memory
 
 cdef extern from "params/scan.h" nogil:
-    enum: SCAN_BLOCK
-    enum: SCAN_VECTORS
-    enum: SCAN_RESIDENT_BLOCKS
-    enum: SCAN_VECTOR_IN
-    enum: SCAN_VECTOR_OUT
+    enum: SCAN_BLOCK, SCAN_VECTORS, SCAN_RESIDENT_BLOCKS, SCAN_VECTOR_IN, SCAN_VECTOR_OUT
     cdef struct Scan:
         unsigned long long input, out
         long long n, out_row

@@ -19,11 +19,7 @@ from cyrt.graph.recorder cimport commit_if_complete
 from cyrt.runtime.memory cimport Memory
 
 cdef extern from "params/scatter.h" nogil:
-    enum: SCATTER_BLOCK
-    enum: SCATTER_TILE
-    enum: SCATTER_PARTIAL
-    enum: SCATTER_COLUMNS
-    enum: SCATTER_ROWS
+    enum: SCATTER_BLOCK, SCATTER_TILE, SCATTER_PARTIAL, SCATTER_COLUMNS, SCATTER_ROWS
     cdef struct Scatter:
         unsigned long long keys, order, values, out, ends, partials
         long long n, step, length

@@ -7,14 +7,10 @@ from cyrt.builtin.space cimport divider
 from cyrt.runtime.module cimport LoadedFunction, allow_smem
 
 cdef extern from "params/matmul.h" nogil:
-    enum: ALONG_ROWS
-    enum: ACROSS_ROWS
-    enum: ALONG_STEP
-    enum: ACROSS_STEP
+    enum: ALONG_ROWS, ACROSS_ROWS, ALONG_STEP, ACROSS_STEP
     int SKINNY_STEPS(int eights, int itemsize)
     int SKINNY_WARPS(int eights, int itemsize)
-    enum: RING_ROWS
-    enum: RING_STEP
+    enum: RING_ROWS, RING_STEP
     int RING_STAGES(int eights)
     int RING_STAGE_BYTES(int tiles, int eights)
     int RING_SUMS_BYTES(int tiles, int eights)

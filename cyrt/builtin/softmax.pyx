@@ -19,8 +19,7 @@ from cyrt.graph.commit cimport Recorder
 from cyrt.runtime.memory cimport Memory
 
 cdef extern from "params/softmax.h" nogil:
-    enum: SOFTMAX_WIDE_TARGETS
-    enum: SOFTMAX_STAGES
+    enum: SOFTMAX_WIDE_TARGETS, SOFTMAX_STAGES
     cdef struct Softmax:
         unsigned long long x, gradient, targets, out, states
         long long rows, n, x_step, gradient_step, out_step, part

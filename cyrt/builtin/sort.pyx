@@ -18,8 +18,7 @@ from cyrt.graph.commit cimport Recorder
 from cyrt.runtime.memory cimport Memory
 
 cdef extern from "params/sort.h" nogil:
-    enum: SORT_BLOCK
-    enum: SORT_DIGITS
+    enum: SORT_BLOCK, SORT_DIGITS
     cdef struct Sort:
         unsigned long long input, out, origins, to
         long long n

@@ -17,8 +17,7 @@ from cyrt.graph.commit cimport Recorder
 from cyrt.runtime.memory cimport Memory
 
 cdef extern from "params/top_k.h" nogil:
-    enum: TOP_K_BLOCK
-    enum: TOP_K_ITEMS
+    enum: TOP_K_BLOCK, TOP_K_ITEMS
     cdef struct TopK:
         unsigned long long input, origins, out, to
         long long n, step

@@ -6,35 +6,25 @@
 cdef extern from "cuda.h" nogil:
     ctypedef int CUdevice
     ctypedef unsigned long long CUdeviceptr
-    ctypedef struct CUctx_st:
-        pass
+    ctypedef struct CUctx_st: pass
     ctypedef CUctx_st* CUcontext
-    ctypedef struct CUmod_st:
-        pass
+    ctypedef struct CUmod_st: pass
     ctypedef CUmod_st* CUmodule
-    ctypedef struct CUfunc_st:
-        pass
+    ctypedef struct CUfunc_st: pass
     ctypedef CUfunc_st* CUfunction
-    ctypedef struct CUstream_st:
-        pass
+    ctypedef struct CUstream_st: pass
     ctypedef CUstream_st* CUstream
-    ctypedef struct CUevent_st:
-        pass
+    ctypedef struct CUevent_st: pass
     ctypedef CUevent_st* CUevent
-    ctypedef struct CUgraph_st:
-        pass
+    ctypedef struct CUgraph_st: pass
     ctypedef CUgraph_st* CUgraph
-    ctypedef struct CUgraphNode_st:
-        pass
+    ctypedef struct CUgraphNode_st: pass
     ctypedef CUgraphNode_st* CUgraphNode
-    ctypedef struct CUgraphExec_st:
-        pass
+    ctypedef struct CUgraphExec_st: pass
     ctypedef CUgraphExec_st* CUgraphExec
-    ctypedef struct CUkern_st:
-        pass
+    ctypedef struct CUkern_st: pass
     ctypedef CUkern_st* CUkernel
-    ctypedef struct CUuserObject_st:
-        pass
+    ctypedef struct CUuserObject_st: pass
     ctypedef CUuserObject_st* CUuserObject
     ctypedef unsigned long long cuuint64_t
     ctypedef void (*CUhostFn)(void*) noexcept nogil
