@@ -11,6 +11,11 @@ template <class T> struct Reflection {
     T head, tau, beta;
 };
 
+// The least sum of squares whose third power of the root is a normal number: vectors with smaller
+// ones are scaled first.
+template <class R> constexpr R LEAST_SQUARES = 1e-200;
+template <> constexpr float LEAST_SQUARES<float> = 1e-24f;
+
 // Of a vector with this first element, and this sum of the others' squares.
 template <class T> __device__ inline Reflection<T> reflection_of(T alpha, RealOf<T> others) {
     using R = RealOf<T>;
@@ -20,6 +25,35 @@ template <class T> __device__ inline Reflection<T> reflection_of(T alpha, RealOf
     R scale = R(1) / (beta * square(head));
     return {head, number<T>((beta - real(alpha)) * scale, -imaginary(alpha) * scale),
             number<T>(beta)};
+}
+
+// The sum of squares of a column's elements from row `first` on.
+template <class T>
+__device__ inline RealOf<T> squares_of(const Groups& group, ColumnMajor<T> a, int j, int first,
+                                       int rows) {
+    RealOf<T> sum = 0;
+    for (int i = first + group.lane; i < rows; i += group.lanes) sum += square(a(i, j));
+    return group.sum(sum);
+}
+
+// Multiplies a column's elements from row `first` on by a power of two, so that the largest one is
+// about 1. Returns the power by which they were divided. All threads of the block take part.
+template <class T>
+__device__ inline RealOf<T> enlarge(const Groups& group, ColumnMajor<T> a, int j, int first,
+                                    int rows) {
+    using R = RealOf<T>;
+    R largest = 0;
+    for (int i = first + group.lane; i < rows; i += group.lanes) {
+        largest = maximum(largest, size_of(a(i, j)));
+    }
+    largest = warp_reduce(largest, [](R x, R y) { return maximum(x, y); }, group.lanes);
+    R scale = power_below(largest);
+    __syncthreads();
+    for (int i = first + threadIdx.x; i < rows; i += blockDim.x) {
+        a(i, j) = a(i, j) * (R(1) / scale);
+    }
+    __syncthreads();
+    return scale;
 }
 
 // Subtracts `factor` u (u^H c) from a column c, `lanes` of a warp in step. u has its elements in
@@ -70,11 +104,16 @@ template <class T, bool SHARED> __device__ inline void qr(const Linalg& args) {
     Groups group(m);
     for (int j = 0; j < steps; ++j) {
         __syncthreads();
-        R others = 0;
-        for (int i = j + 1 + group.lane; i < m; i += group.lanes) others += square(a(i, j));
-        others = group.sum(others);
+        R others = squares_of(group, a, j, j + 1, m), size = R(1);
+        // All groups have the same sum.
+        if (others + square(a(j, j)) < LEAST_SQUARES<R>) {
+            size = enlarge(group, a, j, j, m);
+            others = squares_of(group, a, j, j + 1, m);
+        }
         Reflection<T> each = reflection_of(a(j, j), others);
-        if (threadIdx.x == 0) reflections[j] = each;
+        if (threadIdx.x == 0) {
+            reflections[j] = {each.head, each.tau, each.beta * size};
+        }
         // Lanes of a warp stay together: groups beyond the last column take part in the sums.
         for (int base = j + 1; base < n; base += group.count) {
             int c = base + group.index;

@@ -66,7 +66,7 @@ __device__ inline void jacobi_load(const Linalg& args, int64 matrix, const Jacob
         }
     }
     largest = greatest(largest);
-    R scale = power_below(largest), shift = 0;
+    R scale = power_below(largest), sums = 0, squares = 0, shift = 0;
     bool finite = isfinite(largest);
     Groups group(m);
     for (int base = 0; base < n; base += group.count) {
@@ -74,12 +74,15 @@ __device__ inline void jacobi_load(const Linalg& args, int64 matrix, const Jacob
         R sum = 0;
         for (int i = group.lane; c < n && i < m; i += group.lanes) {
             to.g(i, c) = to.g(i, c) * (R(1) / scale);
-            sum += size_of(to.g(i, c));
+            sum += size_of(to.g(i, c)), squares += square(to.g(i, c));
         }
-        shift = maximum(shift, group.sum(sum));
+        sums = maximum(sums, group.sum(sum));
     }
-    // The greatest sum of a column is a bound of the eigenvalues.
-    shift = shape.hermitian ? R(1.25) * greatest(shift) : R(0);
+    // The greatest sum of a column is a bound of the eigenvalues, and so is Frobenius' norm.
+    if (shape.hermitian) {
+        squares = block_reduce(squares, [](R x, R y) { return x + y; }, R(0));
+        shift = R(1.25) * minimum(greatest(sums), sqrt(squares));
+    }
     for (int i = threadIdx.x; shape.hermitian && i < n; i += blockDim.x) {
         to.g(i, i) = to.g(i, i) + number<T>(shift);
     }
