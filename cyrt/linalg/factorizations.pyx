@@ -766,7 +766,9 @@ def qr(x, /, *, mode="reduced"):
 # -- singular values -------------------------------------------------------------------------------
 
 
-cpdef object singular(str name, object x, bint full, bint vectors, object check):
+cpdef object singular(str name, object x, bint full, bint vectors, object check,
+                      bint factored=False):
+    """Matrices that do not fit are factored into Q and R before. `factored`: x is an adjoint R."""
     cdef Call call
     cdef Array a = matrices_of(name, "x", x), u = None, s, v = None, info
     cdef long long m, n, k
@@ -780,7 +782,7 @@ cpdef object singular(str name, object x, bint full, bint vectors, object check)
         call.params.m, call.params.n = <unsigned int>n, <unsigned int>m
     call.params.k = max(call.params.m, call.params.n) if full and vectors \
         else min(call.params.m, call.params.n)
-    if m != n and not fits(call.stream, JACOBI, call.code, &call.params):
+    if not factored and not fits(call.stream, JACOBI, call.code, &call.params):
         return blocked().singular(name, a, full, vectors, check)
     s = new_result(&call, X, real_codes[a.code], a, 1, k, 0)
     if vectors:

@@ -310,7 +310,7 @@ template <class T> __device__ inline void jacobi(const Linalg& args) {
     int even = shape.n + shape.n % 2, pairs = even / 2;
     Groups group(shape.m);
     bool finite = memory.rotated[LINALG_SWEEPS] == 0;
-    for (int sweep = 0; finite && sweep < LINALG_SWEEPS; ++sweep) {
+    for (int sweep = 0; finite && sweep < LINALG_BLOCK_SWEEPS; ++sweep) {
         bool rotated = false;
         for (int round = 0; round < even - 1; ++round) {
             for (int base = 0; base < pairs; base += group.count) {
@@ -322,7 +322,9 @@ template <class T> __device__ inline void jacobi(const Linalg& args) {
         }
         rotated = __syncthreads_or(rotated);
         if (!rotated) break;
-        if (sweep == LINALG_SWEEPS - 1 && threadIdx.x == 0) memory.rotated[sweep] = 1;
+        if (sweep == LINALG_BLOCK_SWEEPS - 1 && threadIdx.x == 0) {
+            memory.rotated[LINALG_SWEEPS - 1] = 1;
+        }
     }
     __syncthreads();
     jacobi_store(args, matrix, memory);

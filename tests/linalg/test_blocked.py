@@ -112,11 +112,14 @@ def test_determinants(rng, dtype):
     np.testing.assert_allclose(linalg.det(cyrt.asarray(x)).numpy(), expected, rtol=1e-3)
 
 
-@pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("shape", [(130, 130), (160, 90), (90, 160)])
+@pytest.mark.parametrize(
+    ("dtype", "shape"),
+    [
+        *(("float32", (130, 130)), ("float32", (160, 90)), ("float32", (90, 160))),
+        ("complex128", (45, 80)),
+    ],
+)
 def test_qr(rng, dtype, shape):
-    if dtype == "complex128":
-        shape = tuple(size // 2 for size in shape)
     x = np.stack([normal(rng, shape, dtype), with_condition(rng, *shape, 1e5, dtype)])
     x[0, :, 3] = x[0, :, 2]
     x[0, :, 40] = 0
@@ -132,11 +135,16 @@ def test_qr(rng, dtype, shape):
     assert error(only, r[:, : min(shape)], dtype) < max(shape)
 
 
-@pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("shape", [(30, 30), (200, 20), (20, 200)])
+@pytest.mark.parametrize(
+    ("dtype", "shape"),
+    [
+        *(("float32", (20, 20)), ("float32", (200, 20)), ("float32", (20, 200))),
+        ("complex128", (20, 70)),
+    ],
+)
 def test_svd(rng, dtype, shape):
     limit_shared_bytes(5_000 if dtype == "float32" else 25_000)
-    x = normal(rng, shape, dtype)
+    x = with_condition(rng, *shape, 1e5, dtype)
     k = min(shape)
     for full in (True, False):
         u, s, v = (each.numpy() for each in linalg.svd(cyrt.asarray(x), full_matrices=full))
@@ -146,7 +154,7 @@ def test_svd(rng, dtype, shape):
         assert off_orthonormal(u, dtype) < 8
         assert off_orthonormal(adjoint(v), dtype) < 8
     values = linalg.svdvals(cyrt.asarray(x)).numpy()
-    np.testing.assert_allclose(values, s, rtol=1e-3)
+    np.testing.assert_allclose(values, s, atol=1e-5)
 
 
 def test_eigenvalues(rng, dtype):

@@ -162,14 +162,19 @@ def test_qr_of_columns_near_the_axes(rng):
     np.testing.assert_array_equal(np.sign(np.diag(r)), np.sign(np.diag(np.linalg.qr(x).R)))
 
 
-@pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("shape", [*SHAPES, (33, 33), (65, 30)])
+@pytest.mark.parametrize(
+    ("dtype", "shape"),
+    [
+        *((dtype, shape) for dtype in TYPES for shape in SHAPES),
+        *(("float32", (33, 33)), ("float32", (65, 30)), ("complex128", (33, 33))),
+    ],
+)
 def test_svd(rng, dtype, shape):
     x = np.stack(
         [normal(rng, shape, dtype), with_condition(rng, *shape, condition_of(dtype), dtype)]
     )
     k = min(shape)
-    for full in (True, False):
+    for full in (True, False) if shape[0] != shape[1] else (True,):
         u, s, v = (each.numpy() for each in linalg.svd(cyrt.asarray(x), full_matrices=full))
         assert u.shape == (2, shape[0], shape[0] if full else k)
         assert v.shape == (2, shape[1] if full else k, shape[1])
@@ -184,6 +189,13 @@ def test_svd(rng, dtype, shape):
     assert (np.abs(s - expected) < tolerance * expected[:, :1]).all()
     values = linalg.svdvals(cyrt.asarray(x)).numpy()
     assert (np.abs(values - expected) < tolerance * expected[:, :1]).all()
+
+
+def test_svd_that_takes_many_sweeps():
+    x = with_condition(np.random.default_rng(0), 63, 63, 1e13, "float64")
+    expected = np.linalg.svd(x, compute_uv=False)
+    found = linalg.svdvals(cyrt.asarray(x)).numpy()
+    assert np.abs(found - expected).max() < 100 * np.finfo("float64").eps
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -207,7 +219,8 @@ def test_svd_of_matrices_without_full_rank(rng, dtype):
 @pytest.mark.parametrize(("dtype", "n"), CASES)
 def test_eigh(rng, dtype, n):
     x = np.stack([hermitian(rng, (n, n), dtype), positive(rng, n, condition_of(dtype), dtype)])
-    for UPLO, triangle in (("L", np.tril), ("U", np.triu)):
+    both = (("L", np.tril), ("U", np.triu))
+    for UPLO, triangle in both if n < 60 else (both[n % 2],):
         values, vectors = (each.numpy() for each in linalg.eigh(cyrt.asarray(triangle(x)), UPLO))
         v = wide(vectors)
         assert error(wide(x) @ v, v * wide(values)[:, None], dtype, norm(x)) < 8 + 2 * n
@@ -331,6 +344,23 @@ def test_right_hand_sides_broadcast(rng):
         np.linalg.solve(x, np.broadcast_to(vector[:, None], (3, 1, 4, 1)))[..., 0],
         rtol=1e-9,
     )
+
+
+def test_columns_of_very_different_sizes(rng):
+    """The squares of the smallest ones vanish."""
+    x = (normal(rng, (24, 20)) * np.geomspace(1, 1e-24, 20)).astype(np.float32)
+    for dtype, each in (("float32", x), ("complex64", x[:, ::-1] * np.complex64(1 + 1j))):
+        q, r = (each.numpy() for each in linalg.qr(cyrt.asarray(each)))
+        distances = np.linalg.norm(wide(q) @ wide(r) - wide(each), axis=0)
+        sizes = np.linalg.norm(wide(each), axis=0)
+        assert (distances < 24 * np.finfo(dtype).eps * sizes).all()
+        assert off_orthonormal(q, dtype) < 8
+    x = x[:20] * 1e2
+    h = np.tril(x) + np.tril(x, -1).T
+    values, vectors = (each.numpy() for each in linalg.eigh(cyrt.asarray(h)))
+    v = wide(vectors)
+    assert error(wide(h) @ v, v * wide(values), "float32", norm(h)) < 48
+    assert off_orthonormal(v, "float32") < 8
 
 
 @pytest.mark.parametrize("scale", [1e-30, 1e30])
