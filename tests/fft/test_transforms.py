@@ -76,7 +76,7 @@ def test_lengths_of_each_function(name, n):
     [521, 1009, 2003, 4099, 6561, 8000, 8064, 8191, 8192, 10007, 15625, 16384, 3 << 13, 1 << 16],
 )
 def test_long_ones(n):
-    for wide in (False, True):
+    for wide in (False, True) if n < 16000 else (False,):
         x = inputs_of("fft", n, wide, n)
         spectrum = np.fft.fft(x.astype("complex128"))
         check(cyrt.fft.fft(cyrt.asarray(x)), spectrum, epsilons_of(n), wide)
@@ -104,8 +104,9 @@ def test_pairs_of_real_numbers(name, n):
         check(function(device.real, n), reference(widened(x.real), n))
 
 
-@pytest.mark.parametrize("n", [(1 << 20) - 1, 1 << 20, (1 << 20) + 1])
-def test_a_million_points(n):
+def test_a_million_points():
+    """A convolution of two million points."""
+    n = (1 << 20) + 1
     x = numbers(n, "complex64")
     check(cyrt.fft.fft(cyrt.asarray(x)), np.fft.fft(widened(x)), epsilons_of(n))
 
