@@ -25,6 +25,7 @@ cdef struct Call:
     int num_parents
     unsigned int before             # version of the memory of `out`
     bint inside                     # `out` was followed
+    PyObject* plan                  # the rule's for these operands; borrowed
 
 cdef class Rule:
     cdef readonly object function
@@ -39,6 +40,8 @@ cdef class Rule:
     cdef str refusal                # why there is no gradient
     cdef list parts
     cdef dict plans                 # by the bits of the operands that are followed
+    cdef object last_plan           # the one that was used last, and its bits
+    cdef unsigned int last_operands
 
 # Return function(*arguments), which is recorded as one node.
 cdef object record_call(object function, tuple arguments)

@@ -41,6 +41,7 @@ cdef extern from "Python.h":
 
 cdef enum:
     MOST_VALUES = 24        # values of a node, and arguments of a function of a rule
+    MOST_ARGUMENTS = 25     # the same, and the array that the function adds to
     MOST_LEVELS = 60
     FIRST_FLOAT = 9         # element types from this code on have gradients
     # Where a function of a rule finds an argument that is not a value of the node.
@@ -88,7 +89,7 @@ memset(rules_of_ops, 0, sizeof(rules_of_ops))
 @cython.final
 cdef class Part:
     """A function of a rule: it computes the gradients of one operand or more."""
-    cdef object backward, composed
+    cdef object backward, composed, into
     cdef int num_slots, num_arguments
     cdef short[MOST_OPERANDS] slots
     cdef short[MOST_VALUES] arguments
@@ -147,11 +148,12 @@ cdef Plan make_plan(Rule rule, unsigned int operands):
     cdef Part part
     cdef list sources = []
     plan.parts = []
-    for slots, backward, composed in rule.parts:
+    for slots, backward, composed, into in rule.parts:
         if not rule.sequence and not any([operands >> each & 1 for each in slots]):
             continue
         part = Part()
-        part.backward, part.composed, part.num_slots = backward, composed, len(slots)
+        part.backward, part.composed, part.into = backward, composed, into
+        part.num_slots = len(slots)
         for i, each in enumerate(slots):
             part.slots[i] = each
         names = parameters_of(backward)
@@ -175,15 +177,18 @@ cdef Plan make_plan(Rule rule, unsigned int operands):
     return plan
 
 
-cdef Plan plan_of(Rule rule, unsigned int operands):
-    plan = rule.plans.get(operands)
-    if plan is None:
-        plan = rule.plans[operands] = make_plan(rule, operands)
-    return <Plan>plan
+cdef inline PyObject* plan_of(Rule rule, unsigned int operands) except NULL:
+    """Return the plan, to which the rule has a reference."""
+    if rule.last_plan is None or rule.last_operands != operands:
+        plan = rule.plans.get(operands)
+        if plan is None:
+            plan = rule.plans[operands] = make_plan(rule, operands)
+        rule.last_plan, rule.last_operands = plan, operands
+    return <PyObject*>rule.last_plan
 
 
-def register(function, operands, backward, *, composed=None, bint sequence=False,
-             bint strict=True):
+def register(function, operands, backward, *, composed=None, into=None,
+             bint sequence=False, bint strict=True):
     """Say how a function is differentiated.
 
     Parameters
@@ -203,8 +208,11 @@ def register(function, operands, backward, *, composed=None, bint sequence=False
         What is not named is not kept.
     composed : callable, optional
         It has the parameters of `backward` and returns the same gradients, computed by functions
-        that have rules. It is called where an outer level differentiates the gradient, if `backward`
-        calls a function that has none.
+        that have rules. It is called where an outer level differentiates the gradient, if
+        `backward` calls a function that has none.
+    into : callable, optional
+        For one operand: it has the parameters of `backward` behind a first one, an array that the
+        tape owns, and adds the gradient of the operand to that, in place.
     sequence : bool
         Whether the operand is a sequence of arrays: `backward` returns a list of gradients.
     strict : bool
@@ -216,6 +224,9 @@ def register(function, operands, backward, *, composed=None, bint sequence=False
     if composed is not None and parameters_of(composed) != parameters_of(backward):
         raise TypeError(f"the composed gradient of {function.__name__}: expected the parameters "
                         f"{parameters_of(backward)}, got {parameters_of(composed)}")
+    if into is not None and parameters_of(into)[1:] != parameters_of(backward):
+        raise TypeError(f"the gradient of {function.__name__} that is added: expected an array and "
+                        f"the parameters {parameters_of(backward)}, got {parameters_of(into)}")
     rule = rules.get(function)
     if rule is None or rule.num_operands == 0:
         rule = Rule(function, parameters_of(function), names)
@@ -227,9 +238,10 @@ def register(function, operands, backward, *, composed=None, bint sequence=False
         for each in names:
             rule.operands[rule.num_operands] = rule.parameters.index(each)
             rule.num_operands += 1
-    rule.parts.append((tuple(range(first, first + len(names))), backward, composed))
+    rule.parts.append((tuple(range(first, first + len(names))), backward, composed, into))
     make_plan(rule, (1 << rule.num_operands) - 1)       # checks the names
     rule.plans.clear()
+    rule.last_plan = None
 
 
 def register_constant(function):
@@ -389,11 +401,12 @@ cdef inline void follow(Tape tape, Array x, int node) noexcept:
     x.version = 0 if block == NULL else block.version
 
 
-cdef inline int node_of(Tape tape, object x, unsigned long long* mask) except -2:
+cdef inline int node_of(Tape tape, unsigned long long live, object x,
+                        unsigned long long* mask) except -2:
     """Return the node of an operand that is followed, and add its levels to the mask; else -1."""
-    if not is_followed(x):
+    if x is None or type(x) is float or not is_followed(x):
         return -1
-    mask[0] |= tape.masks[(<Memory>x).node] & this_thread().live
+    mask[0] |= tape.masks[(<Memory>x).node] & live
     return (<Memory>x).node
 
 
@@ -436,6 +449,7 @@ cdef inline int check_out(Tape tape, Rule rule, object out, Call* call) except -
 cdef int begin_call(Rule rule, PyObject** arguments, Py_ssize_t count, Call* call) except -1:
     cdef Thread* thread = this_thread()
     cdef Tape tape = <Tape>thread.current
+    cdef unsigned long long live = thread.live
     cdef Plan plan
     cdef int i, at, node
     call.mask, call.versions, call.operands, call.inside = 0, 0, 0, False
@@ -445,19 +459,21 @@ cdef int begin_call(Rule rule, PyObject** arguments, Py_ssize_t count, Call* cal
         call.num_parents = len(sequence)
         reserve(tape, call.num_parents, 0, 0)
         for i in range(call.num_parents):
-            tape.parents[tape.num_parents + i] = node_of(tape, sequence[i], &call.mask)
+            tape.parents[tape.num_parents + i] = node_of(tape, live, sequence[i], &call.mask)
         call.operands = call.mask != 0
     else:
         reserve(tape, MOST_OPERANDS, 0, 0)
         for i in range(rule.num_operands):
             at = rule.operands[i]
-            node = -1 if at >= count else node_of(tape, <object>arguments[at], &call.mask)
+            node = -1 if at >= count else node_of(tape, live, <object>arguments[at],
+                                                          &call.mask)
             tape.parents[tape.num_parents + i] = node
             call.operands |= <unsigned int>(node >= 0) << i
     if rule.out >= 0 and rule.out < count and arguments[rule.out] != <PyObject*>None:
         check_out(tape, rule, <object>arguments[rule.out], call)
     if call.mask:
-        plan = plan_of(rule, call.operands)
+        call.plan = plan_of(rule, call.operands)
+        plan = <Plan>call.plan
         for i in range(plan.num_values):
             if plan.kinds[i] == ARGUMENT and plan.positions[i] < count:
                 call.versions += version_of(<object>arguments[plan.positions[i]])
@@ -465,17 +481,20 @@ cdef int begin_call(Rule rule, PyObject** arguments, Py_ssize_t count, Call* cal
     return 0
 
 
-cdef unsigned long long version_of(object value) except? 0:
+cdef inline unsigned long long version_of(object value) except? 0:
     """Return the version of an array's memory, or the sum of those of several arrays."""
-    cdef unsigned long long versions = 0
     cdef Block* block
     if not isinstance(value, Memory):
-        if isinstance(value, (tuple, list)):
-            for each in value:
-                versions += version_of(each)
-        return versions
+        return sum_of_versions(value) if isinstance(value, (tuple, list)) else 0
     block = block_of(<Memory>value)
     return 0 if block == NULL else block.version
+
+
+cdef unsigned long long sum_of_versions(object values) except? 0:
+    cdef unsigned long long versions = 0
+    for each in values:
+        versions += version_of(each)
+    return versions
 
 
 cdef void abandon_call() noexcept:
@@ -604,7 +623,7 @@ def record_put(Array x not None, key, value):
 
 cdef int add_call(Tape tape, Rule rule, PyObject** arguments, Py_ssize_t count, const Call* call,
                   object result, Array x) except -1:
-    cdef Plan plan = plan_of(rule, call.operands)
+    cdef Plan plan = <Plan>call.plan
     cdef int i, at, number = add_node(tape, CALL, call.num_parents, plan.num_values, x, call.mask)
     cdef Node* node = &tape.nodes[number]
     cdef PyObject* frame = cyrt_frame()
@@ -781,13 +800,15 @@ def differentiable(function, /):
 
 
 cdef object adapt = None
+cdef object own = None
 
 
-def bind(function):
-    """Set the function that adapts a gradient to its operand: ``adapt(gradient, shape, dtype,
-    broadcast, name)``."""
-    global adapt
-    adapt = function
+def bind(adapt_, own_):
+    """Set the function that adapts a gradient to its operand, ``adapt(gradient, shape, dtype,
+    broadcast, name)``, and the one that returns a new array with the values of a gradient, or with
+    zeros for None: ``own(gradient, shape, dtype, device)``."""
+    global adapt, own
+    adapt, own = adapt_, own_
 
 
 cdef str place_of(const Node* node):
@@ -876,6 +897,18 @@ cdef class Gradients:
             self.made[i] = True
         return 0
 
+    cdef object owned(self, int node, device):
+        """Return the gradient so far, as an array that only the tape has."""
+        cdef int i = node - self.start
+        cdef const Node* entry = &self.tape.nodes[node]
+        if not self.made[i] or self.items[i] == NULL:
+            self.put(node, own(
+                None if self.items[i] == NULL else <object>self.items[i],
+                tuple_of_sizes(entry.ndim, self.tape.sizes + entry.first_size),
+                DTYPES[entry.dtype], device))
+            self.made[i] = True
+        return <object>self.items[i]
+
     cdef int add_output(self, int node, int place, int count, object gradient) except -1:
         """Store the gradient of one of a call's results."""
         cdef int i = node - self.start
@@ -890,7 +923,8 @@ cdef class Gradients:
         cdef Node node = tape.nodes[number]         # the tape may grow
         cdef Rule rule = <Rule>node.rule
         cdef Plan plan = <Plan>node.plan
-        cdef PyObject* arguments[MOST_VALUES]
+        cdef PyObject* first[MOST_ARGUMENTS]        # what is added to, and the arguments
+        cdef PyObject** arguments = first + 1
         cdef Part part
         cdef int i
         check_values(tape, &node)
@@ -906,6 +940,12 @@ cdef class Gradients:
                     wanted = self.wanted(&node, rule, part)
                     arguments[i] = <PyObject*>wanted
             if not self.is_wanted(&node, rule, part):
+                continue
+            if part.into is not None and this_thread().live == 0:
+                target = self.owned(tape.parents[node.first_parent + part.slots[0]],
+                                    (<Array>gradient).device)
+                first[0] = <PyObject*>target
+                PyObject_Vectorcall(part.into, first, part.num_arguments + 1, NULL)
                 continue
             backward = part.backward
             if part.composed is not None and this_thread().live \
@@ -947,15 +987,17 @@ cdef class Gradients:
 
 
 @cython.final
+@cython.no_gc_clear
 cdef class Level:
     """A function that is differentiated in this thread, from the call to its gradient."""
     cdef Tape tape
     cdef Thread before          # the thread's state, if the level has opened the tape
     cdef int depth, start, num_leaves, end
-    cdef bint opened, stopped
+    cdef bint opened, stopped, closed
 
     def __cinit__(self):
         cdef Thread* thread = this_thread()
+        self.closed = True          # until it is made
         if thread.live == 0 or thread.suspended:
             self.tape = Tape()
             self.tape.number = open_tape(thread)
@@ -968,8 +1010,13 @@ cdef class Level:
             raise RecursionError(f"more than {<int>MOST_LEVELS} gradients are nested")
         self.depth = self.tape.levels
         self.tape.levels += 1
-        self.start = self.tape.num_nodes
+        self.start, self.closed = self.tape.num_nodes, False
         thread.live |= <unsigned long long>1 << self.depth
+
+    def __dealloc__(self):
+        # An interrupt may come between the call that makes a level and the block that closes it.
+        if not self.closed and this_thread().current == <void*>self.tape:
+            self.end_level()
 
     def leaf(self, Array x not None):
         """Return a view of an argument that the tape follows."""
@@ -978,7 +1025,7 @@ cdef class Level:
         cdef unsigned long long mask = 0
         cdef int node
         reserve(tape, 1, 0, 0)
-        tape.parents[tape.num_parents] = node_of(tape, x, &mask)
+        tape.parents[tape.num_parents] = node_of(tape, this_thread().live, x, &mask)
         node = add_node(tape, LEAF, 1, 0, x, mask | <unsigned long long>1 << self.depth)
         self.num_leaves += 1
         follow(tape, view, node)
@@ -987,19 +1034,35 @@ cdef class Level:
     def node_of(self, x):
         """Return the node of a value that depends on the level's arguments; -1 if it does not."""
         cdef unsigned long long mask = 0
-        cdef int node = node_of(self.tape, x, &mask)
+        cdef int node = node_of(self.tape, this_thread().live, x, &mask)
         return node if mask >> self.depth & 1 else -1
 
-    def stop(self):
-        """Record no more at this level."""
+    cdef int stop_recording(self) noexcept:
         cdef Thread* thread = this_thread()
         if self.stopped:
-            return
+            return 0
         self.stopped, self.end = True, self.tape.num_nodes
         thread.live &= ~(<unsigned long long>1 << self.depth)
         if self.opened:
             close_tape(self.tape.number)
             thread[0] = self.before
+        return 0
+
+    cdef int end_level(self) noexcept:
+        cdef Tape tape = self.tape
+        cdef int i
+        self.stop_recording()
+        self.closed = True
+        tape.levels = self.depth
+        for i in range(self.start, tape.num_nodes):
+            tape.masks[i] &= ~(<unsigned long long>1 << self.depth)
+            if tape.masks[i] == 0 and tape.holders == 0:
+                drop_values(tape, &tape.nodes[i])
+        return 0
+
+    def stop(self):
+        """Record no more at this level."""
+        self.stop_recording()
 
     def differentiate(self, list nodes not None, list gradients not None, bint keep=False):
         """Return the gradients of the leaves from those of nodes; None is zero.
@@ -1050,14 +1113,7 @@ cdef class Level:
 
     def close(self):
         """End the level, also after an error: no lower level depends on its arguments alone."""
-        cdef Tape tape = self.tape
-        cdef int i
-        self.stop()
-        tape.levels = self.depth
-        for i in range(self.start, tape.num_nodes):
-            tape.masks[i] &= ~(<unsigned long long>1 << self.depth)
-            if tape.masks[i] == 0 and tape.holders == 0:
-                drop_values(tape, &tape.nodes[i])
+        self.end_level()
 
 
 # -- arrays ----------------------------------------------------------------------------------------

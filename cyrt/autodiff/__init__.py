@@ -16,9 +16,10 @@ from cyrt.autodiff import reductions as _reductions  # noqa: F401
 from cyrt.autodiff import shapes as _shapes  # noqa: F401
 from cyrt.autodiff import windows as _windows  # noqa: F401
 from cyrt.autodiff.adapting import adapt as _adapt
+from cyrt.autodiff.adapting import own as _own
 from cyrt.autodiff.custom import checkpoint, custom_vjp
 from cyrt.autodiff.transforms import grad, stop_gradient, value_and_grad, vjp
 
-_tape.bind(_adapt)
+_tape.bind(_adapt, _own)
 
 __all__ = ["checkpoint", "custom_vjp", "grad", "stop_gradient", "value_and_grad", "vjp"]

@@ -6,11 +6,12 @@ from typing import Any
 
 from cyrt.dtypes import DType
 from cyrt.ndarray import Array
-from cyrt.ops.copy import astype
-from cyrt.ops.creation import empty
+from cyrt.ops.copy import astype, copy
+from cyrt.ops.creation import empty, zeros
 from cyrt.ops.functions import real
 from cyrt.ops.reduce import sum as _sum
 from cyrt.ops.shapes import reshape
+from cyrt.runtime.device import Device
 
 
 def adapt(gradient: Any, shape: tuple[int, ...], dtype: DType, broadcast: bool, name: str) -> Array:
@@ -52,6 +53,11 @@ def adapt(gradient: Any, shape: tuple[int, ...], dtype: DType, broadcast: bool, 
     if gradient.dtype.kind == "c" and dtype.kind == "f":
         gradient = real(gradient)
     return astype(gradient, dtype, copy=False)
+
+
+def own(gradient: Array | None, shape: tuple[int, ...], dtype: DType, device: Device) -> Array:
+    """Return a new array with a gradient's values, or with zeros for None."""
+    return zeros(shape, dtype, device=device) if gradient is None else copy(gradient)
 
 
 def sum_to(gradient: Array, shape: tuple[int, ...]) -> Array:

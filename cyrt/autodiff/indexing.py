@@ -19,14 +19,29 @@ from cyrt.ops.shapes import reshape
 _Shape = tuple[int, ...]
 
 
+def _is_view(key: Any) -> bool:
+    """Whether a key takes a view, in which no element occurs twice."""
+    return all(
+        each is None or each is Ellipsis or type(each) in (int, slice)
+        for each in (key if isinstance(key, tuple) else (key,))
+    )
+
+
 def place(g: Array, key: Any, shape: _Shape) -> Array:
     """Return zeros of a shape, with g added at a key: duplicates are summed."""
     target = zeros(shape, g.dtype, device=g.device)
-    for each in key if isinstance(key, tuple) else (key,):
-        if not (each is None or each is Ellipsis or type(each) in (int, slice)):
-            return add_at(target, key, g)
-    target[key] = g  # no element occurs twice
+    if not _is_view(key):
+        return add_at(target, key, g)
+    target[key] = g
     return target
+
+
+def _add_part(target: Array, g: Array, key: Any) -> None:
+    if _is_view(key):
+        part = target[key]
+        part += g
+    else:
+        add_at(target, key, g)
 
 
 def _cleared(g: Array, key: Any) -> Array:
@@ -73,7 +88,12 @@ def _top_k(g: list[Array | None], x_shape: _Shape, axis: Any, result: Any) -> Ar
     return None if g[0] is None else _place_along(g[0], x_shape, result[1], axis)
 
 
-tape.register(Array.__getitem__, "self", lambda g, key, self_shape: place(g, key, self_shape))
+tape.register(
+    Array.__getitem__,
+    "self",
+    lambda g, key, self_shape: place(g, key, self_shape),
+    into=lambda target, g, key, self_shape: _add_part(target, g, key),
+)
 tape.register(put_at, "out", _cleared)
 tape.register(put_at, "value", lambda g, key, value_shape: sum_to(g[key], value_shape))
 tape.register(add_at, "out", lambda g: g)

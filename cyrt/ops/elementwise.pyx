@@ -474,7 +474,7 @@ cdef object recorded_binary(int op, object a, object b, object out):
     cdef Call call
     begin_call(rule, operands, 3, &call)
     try:
-        result = binary(op, a, b, out)
+        result = binary_of_constants(op, a, b, out)
     except BaseException:
         abandon_call()
         raise
@@ -482,9 +482,14 @@ cdef object recorded_binary(int op, object a, object b, object out):
 
 
 cdef object binary(int op, object a, object b, object out):
-    cdef unsigned long long[2] number
     if recording and (is_followed(a) or is_followed(b) or is_followed(out)):
         return recorded_binary(op, a, b, out)
+    return binary_of_constants(op, a, b, out)
+
+
+cdef inline object binary_of_constants(int op, object a, object b, object out):
+    """Apply an operation to operands that no tape follows now."""
+    cdef unsigned long long[2] number
     number[1] = 0
     if type(a) is Array:
         if type(b) is Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import cyrt
+from cyrt import tape
 
 
 def values(*numbers):
@@ -536,6 +538,107 @@ def test_an_array_does_not_become_a_number_in_silence():
         cyrt.grad(lambda x: total(cyrt.sum(cyrt.ones(2), initial=x) * x))(x)
     with pytest.raises(TypeError, match="handed out"):
         cyrt.grad(lambda x: cyrt.asarray(np.sum(np.asarray(x))))(x)
+
+
+def interrupted(function, x, stop):
+    """Call a function of x, and raise KeyboardInterrupt before the line of the given number among those
+    that cyrt's differentiation runs. Return whether there was such a line."""
+    lines = 0
+
+    def trace(frame, event, _):
+        nonlocal lines
+        if "autodiff" not in frame.f_code.co_filename or "tests" in frame.f_code.co_filename:
+            return None
+        if event == "line":
+            lines += 1
+            if lines == stop:
+                raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        function(x)
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+def test_an_interrupt_at_any_line_closes_the_tape():
+    x = values(1.0, 2.0)
+    second = cyrt.grad(
+        lambda x: total(cyrt.vjp(cyrt.checkpoint(cyrt.tanh), x)[1](x * x)[0] * x[:1])
+    )
+    expected, line = second(x).tolist(), 1
+    while interrupted(second, x, line):
+        assert tape.num_levels() == 0
+        x += 0.0  # it is no argument of a function that is differentiated
+        line += 3
+    assert line > 50
+    assert second(x).tolist() == expected
+
+
+def test_slices_are_added_into_one_array():
+    def f(x):
+        found = total(x[0] * x[1:, :1] * x[0])
+        for key in (1, -1, (slice(1, 3), 0), [0, 0, 2], (None, 2), slice(None, None, -1)):
+            found = found + total(x[key] ** 3)
+        return found
+
+    x = cyrt.asarray(np.arange(12.0).reshape(4, 3) / 7)
+    gradient = cyrt.grad(f)(x).numpy()
+    cube = 3 * x.numpy() ** 2
+    expected = cube.copy()
+    expected[[1, 3, 2]] += cube[[1, 3, 2]]
+    expected[1:3, 0] += cube[1:3, 0]
+    expected[[0, 2]] += [2 * cube[0], cube[2]]
+    expected[0] += 2 * x.numpy()[0] * x.numpy()[1:, 0].sum()
+    expected[1:, 0] += (x.numpy()[0] ** 2).sum()
+    np.testing.assert_allclose(gradient, expected)
+    second = cyrt.grad(lambda x: total(cyrt.grad(f)(x) * x))(x).numpy()
+    np.testing.assert_allclose(second, 3 * expected)
+
+
+def test_the_gradient_of_a_slice_is_not_added_into_another_array():
+    kept = []
+
+    @cyrt.custom_vjp
+    def watched(x):
+        return x * 1.0
+
+    def backward(_, g):
+        kept.append(g)
+        return (g,)
+
+    watched.defvjp(lambda x: (watched(x), None), backward)
+    x = values(1.0, 2.0)
+    found = cyrt.grad(lambda x: total(x[:1] * 5.0) + total(watched(x)) + total(x[1:]))(x)
+    assert found.tolist() == [6.0, 2.0]
+    assert kept[0].tolist() == [1.0, 1.0]
+
+
+def test_training_keeps_memory_flat():
+    rng = np.random.default_rng(0)
+    weights = {"a": cyrt.asarray(rng.standard_normal((6, 5))), "b": cyrt.zeros(5, "float64")}
+    x, y = cyrt.asarray(rng.standard_normal((8, 6))), cyrt.zeros((8, 5), "float64")
+
+    def loss(weights):
+        hidden = cyrt.tanh(x @ weights["a"] + weights["b"])
+        return cyrt.mean((hidden[:, 1:] - y[:, 1:]) ** 2) + cyrt.mean(hidden[:, 0] ** 2)
+
+    optimizer = cyrt.optim.adam(0.01)
+    state, step = optimizer.init(weights), cyrt.value_and_grad(loss)
+    used, losses = [], []
+    for i in range(60):
+        value, gradients = step(weights)
+        weights, state = optimizer.update(gradients, state, weights)
+        if i % 20 == 19:
+            losses.append(value.item())
+            used.append(cyrt.memory_stats()["in_use"])
+    assert losses == sorted(losses, reverse=True)
+    assert used == [used[0]] * len(used)
 
 
 def test_steps_keep_memory_flat():
