@@ -19,6 +19,15 @@ cdef int make_current(Block* block, StreamState* stream) except -1
 cdef int grow_readers(Hazard* hazard) except -1
 cdef bint add_room(Hazard* hazard) noexcept
 
+# Return whether the stream's next operation may use a block of this context's device memory without
+# a wait, and the state of the block is the stream's: only the stream has used it, or has read it
+# since it was written, and reads it again.
+cdef inline bint is_ordered(const Block* block, const StreamState* stream,
+                            Access access) noexcept:
+    return (block.home == stream and block.num_readers == 0) \
+        or may_read_again(block, stream, access)
+cdef bint may_read_again(const Block* block, const StreamState* stream, Access access) noexcept
+
 # Make the stream's older state of a block, which is of a recording that was committed, that of its
 # recording. Add the block's size to `bytes` if the recording did not use the block.
 cdef inline void begin_uses(Block* block, const StreamState* stream, size_t* bytes) noexcept:
