@@ -87,7 +87,7 @@ cdef enum Variant:
     COLUMNS
     PARTS
 
-# The only launch of a product, or a library's call, without its addresses.
+# A product's launch, or a library's call, without its addresses.
 cdef union Parameters:
     Dot dot
     Product product
@@ -96,6 +96,8 @@ cdef struct ProductPlan:
     Parameters params
     PyObject* template          # a library's, held by the owner of the plan; NULL: none
     bint exchanged
+    long long count, parts      # if parts > 1: those of each sum, which another launch adds
+    int sum_size
 
 cdef int MATMUL = op_code("matmul")
 cdef int COPY = op_code("copy")
@@ -143,10 +145,12 @@ cdef int record_planned(Recorder encoder, const ProductPlan* found, const Operan
         return record_library_product(encoder, <Template>plan.template, ordered, 3)
     if plan.launch.variant == ROWS or plan.launch.variant == COLUMNS:
         put_addresses(&plan.params.dot, ordered)
-        record_factors(encoder, &plan.launch, &plan.params.dot, ordered)
+        record_sums(encoder, &plan.launch, &plan.params.dot, ordered, plan.count, plan.parts,
+                    plan.sum_size)
     else:
         put_addresses(&plan.params.product, ordered)
-        record_factors(encoder, &plan.launch, &plan.params.product, ordered)
+        record_sums(encoder, &plan.launch, &plan.params.product, ordered, plan.count, plan.parts,
+                    plan.sum_size)
     describe(encoder, before, key, operands, 3, &plan.launch)
     return 0
 
@@ -481,37 +485,45 @@ cdef int record_dots(Recorder encoder, Problem* p) except -1:
 
 cdef int record_parts(Recorder encoder, const Problem* p, Launch* launch, Params* params,
                       long long count, long long parts) except -1:
-    """Record one launch; or one into a workspace, and one that adds the parts of each sum."""
+    """Store the plan, and record its launches."""
+    if Params is not Skinny:        # whose launch also sets a function's shared memory
+        if p.key != NULL:
+            store(p, launch, params, count, parts)
+    return record_sums(encoder, launch, params, p.operands, count, parts, p.sum_size)
+
+
+cdef int record_sums(Recorder encoder, Launch* launch, Params* params, const Operand* factors,
+                     long long count, long long parts, int sum_size) except -1:
+    """Record one launch; or one into a workspace, and one that adds the parts of each sum. The
+    result and the factors are `factors`."""
     cdef Operand[3] operands
     cdef Parts summing
     cdef Memory workspace
     cdef unsigned int x
     if parts == 1:
-        if Params is not Skinny:        # whose launch also sets a function's shared memory
-            if p.key != NULL:
-                store(p, launch, params)
-        return record_factors(encoder, launch, params, p.operands)
-    workspace = allocate_workspace(encoder, parts * count * p.sum_size)
+        return record_factors(encoder, launch, params, factors)
+    workspace = allocate_workspace(encoder, parts * count * sum_size)
     operands[0] = Operand(<PyObject*>workspace, workspace.address, NULL, [0, 0])
-    operands[1], operands[2] = p.operands[1], p.operands[2]
+    operands[1], operands[2] = factors[1], factors[2]
     params.out = workspace.address
     params.flags |= MATMUL_PARTS
     record_factors(encoder, launch, params, operands)
     memset(&summing, 0, sizeof(summing))
-    summing.input, summing.out = workspace.address, p.operands[0].address
+    summing.input, summing.out = workspace.address, factors[0].address
     summing.n, summing.count = count, <unsigned int>parts
     x = power_of_two(count, 1, WARP)
     launch.variant = PARTS
     set_geometry(&launch.geometry, ceiling(count, x), x,
                  max(power_of_two(ceiling(parts, AHEAD), 1, BLOCK // x), WARP // x))
     operands[1] = operands[0]
-    operands[0] = p.operands[0]
+    operands[0] = factors[0]
     return record_launch(encoder, launch, &summing, operands, 2, 1)
 
 
-cdef int store(const Problem* p, const Launch* launch, const Factors* params) except -1:
-    """Store the plan of a product's only launch."""
+cdef int store(const Problem* p, const Launch* launch, const Factors* params, long long count,
+               long long parts) except -1:
     cdef ProductPlan plan
+    plan.count, plan.parts, plan.sum_size = count, parts, p.sum_size
     plan.launch, plan.template, plan.exchanged = launch[0], NULL, p.exchanged
     if Factors is Dot:
         plan.params.dot = params[0]

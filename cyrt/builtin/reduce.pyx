@@ -77,6 +77,12 @@ cdef struct ReduceLaunch:
     int itemsize, items         # bytes of an element of the input; elements of a vector
     unsigned int num_parts
 
+# The launches of a reduction. The addresses are relative to the operands, and to the states.
+cdef struct ReducePlan:
+    ReduceLaunch whole
+    long long state_bytes       # if the results are computed in parts: those of their states,
+    ReduceLaunch combining      # which this launch combines
+
 cdef int COPY = catalogue.OPS.index("copy")
 # Bytes of a state, by operation and element type.
 cdef int[MAX_OPS][MAX_DTYPES] state_sizes
@@ -307,36 +313,50 @@ cdef void begin(ReduceLaunch* self, const Reduction* reduction, const Operand* o
 # -- the launches ----------------------------------------------------------------------------------
 
 
-cdef int record_planned(Recorder encoder, const ReduceLaunch* plan, const Operand* operands,
+cdef int record_relative(Recorder encoder, ReduceLaunch* launch, const Operand* operands) except -1:
+    launch.params.input += operands[1].address
+    launch.params.out += operands[0].address
+    return record_launch(encoder, &launch.launch, &launch.params, operands, 2, 1 | WHOLE)
+
+
+cdef int record_planned(Recorder encoder, const ReducePlan* plan, const Operand* operands,
                         Key* key) except -1:
-    """Record a planned launch, whose addresses are relative to the operands."""
-    cdef ReduceLaunch own = plan[0]
+    """Record the launches of a plan, which may end as soon as something is recorded."""
+    cdef ReduceLaunch whole = plan.whole, combining
+    cdef Operand[2] between
+    cdef Memory states
     cdef int before = num_replayed(encoder)
-    own.params.input += operands[1].address
-    own.params.out += operands[0].address
-    record_launch(encoder, &own.launch, &own.params, operands, 2, 1 | WHOLE)
-    if key != NULL:
-        describe(encoder, before, key, operands, 2, &own.launch)
-    return 0
+    if whole.num_parts == 1:
+        record_relative(encoder, &whole, operands)
+        if key != NULL:
+            describe(encoder, before, key, operands, 2, &whole.launch)
+        return 0
+    combining = plan.combining
+    states = allocate_workspace(encoder, plan.state_bytes)
+    between[0] = Operand(<PyObject*>states, states.address, NULL, [0, 0])
+    between[1] = operands[1]
+    record_relative(encoder, &whole, between)
+    between[0], between[1] = operands[0], between[0]
+    return record_relative(encoder, &combining, between)
 
 
 cdef int record_simplified(Recorder encoder, const Reduction* reduction, const Operand* operands,
                            Key* key) except -1:
     """Record one launch, or two, or several if the results exceed a grid. Return 0 if there are too
-    many reduced dimensions for a kernel. The plan of a single launch is stored, unless `key` is
-    NULL."""
-    cdef ReduceLaunch launch
+    many reduced dimensions for a kernel. The plan of one launch, or two, is stored, unless `key`
+    is NULL."""
+    cdef ReducePlan plan
+    cdef ReduceLaunch* launch = &plan.whole
+    cdef size_t nbytes = sizeof(plan)
     cdef Reduction part
     cdef Space kept
-    cdef Operand[2] between
-    cdef Memory states
     cdef long long done = 0
     cdef bint fits
-    begin(&launch, reduction, operands, False)
+    begin(launch, reduction, operands, False)
     if along_rows(reduction.kept, reduction.reduced, launch.itemsize):
-        fits = choose_rows(&launch, reduction)
+        fits = choose_rows(launch, reduction)
     else:
-        fits = choose_columns(&launch, reduction, False)
+        fits = choose_columns(launch, reduction, False)
     if not fits:
         if not put_dims(&launch.params.reduced, &launch.params.num_reduced, reduction.reduced, 1):
             return 0
@@ -345,29 +365,24 @@ cdef int record_simplified(Recorder encoder, const Reduction* reduction, const O
         while next_part(&kept, reduction.kept, &done):
             record_simplified(encoder, &part, operands, NULL)
         return 1
+    launch.params.input -= operands[1].address
     if launch.num_parts == 1:
-        launch.params.input -= operands[1].address
         launch.params.out -= operands[0].address
-        if key != NULL:
-            store_plan(key, &launch, sizeof(launch))
-        record_planned(encoder, &launch, operands, key)
-        return 1
-    states = allocate_workspace(
-        encoder, launch.num_parts * launch.params.outputs * reduction.state_size)
-    launch.params.out = states.address
-    between[0] = Operand(<PyObject*>states, states.address, NULL, [0, 0])
-    between[1] = operands[1]
-    record_launch(encoder, &launch.launch, &launch.params, between, 2, 1 | WHOLE)
-    between[1] = between[0]
-    between[0] = operands[0]
-    record_parts(encoder, reduction, between, launch.num_parts)
+        nbytes -= sizeof(plan.combining)        # which is the last member
+    else:
+        launch.params.out = 0
+        plan.state_bytes = launch.num_parts * launch.params.outputs * reduction.state_size
+        plan_parts(&plan.combining, reduction, operands, launch.num_parts)
+    if key != NULL:
+        store_plan(key, &plan, nbytes)
+    record_planned(encoder, &plan, operands, key)
     return 1
 
 
-cdef int record_parts(Recorder encoder, const Reduction* whole, const Operand* operands,
-                      unsigned int num_parts) except -1:
-    """Record the combination of each result's states, part by part, in the results' order."""
-    cdef ReduceLaunch launch
+cdef void plan_parts(ReduceLaunch* launch, const Reduction* whole, const Operand* operands,
+                     unsigned int num_parts) noexcept:
+    """Plan the combination of each result's states, part by part, in the results' order."""
+    cdef Operand[2] between = [operands[0], Operand(NULL, 0, NULL, [0, 0])]
     cdef Reduction reduction = whole[0]
     cdef const Space* results = whole.kept
     cdef Space kept, reduced
@@ -389,10 +404,10 @@ cdef int record_parts(Recorder encoder, const Reduction* whole, const Operand* o
     reduced.strides[0][0], reduced.strides[0][1] = number, 0
     reduced.offsets[0] = reduced.offsets[1] = 0
     reduction.kept, reduction.reduced, reduction.empty = &kept, &reduced, False
-    begin(&launch, &reduction, operands, True)
-    choose_columns(&launch, &reduction, True)
+    begin(launch, &reduction, between, True)
+    choose_columns(launch, &reduction, True)
+    launch.params.out -= operands[0].address
     launch.launch.variant = PARTS
-    return record_launch(encoder, &launch.launch, &launch.params, operands, 2, 1 | WHOLE)
 
 
 cdef void set_key(Key* key, const Entry* entry, const Operand* operands, int ndim,
@@ -417,7 +432,7 @@ cdef int record_reduction(Recorder encoder, int op, int dtype, const Operand* op
                           const Finish* finish) except -1:
     cdef Reduction reduction
     cdef Key key
-    cdef const ReduceLaunch* plan
+    cdef const ReducePlan* plan
     cdef Space kept, reduced
     # Shape and strides, those of logical indices beside those of the output: the dimensions that
     # are kept come first.
@@ -432,7 +447,7 @@ cdef int record_reduction(Recorder encoder, int op, int dtype, const Operand* op
     set_key(&key, reduction.entry, operands, ndim, shape, axes, finish)
     if replay_described(encoder, &key, operands, 2):
         return 0
-    plan = <const ReduceLaunch*>find_plan(&key)
+    plan = <const ReducePlan*>find_plan(&key)
     if plan != NULL:
         return record_planned(encoder, plan, operands, &key)
     reduction.state_size = state_sizes[op][dtype]

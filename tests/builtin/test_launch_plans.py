@@ -77,3 +77,18 @@ def test_one_element_beside_many():
         same(one * one, a[1, 2, 3:4] ** 2)
     x[...] = one
     same(x, np.full_like(a, a[1, 2, 3]))
+
+
+def test_sums_in_parts_at_other_addresses():
+    """Their plans have two launches, and the memory between these is another one each time."""
+    values = RNG.standard_normal((2, 2048, 8)).astype(np.float32)
+    x, held = cyrt.asarray(values), []
+    for i in (0, 1, 0):
+        same(x[i].sum(axis=0), values[i].sum(axis=0))
+        same(x[i].sum(), values[i].sum())
+        same(x[i].argmax(axis=0), values[i].argmax(axis=0))
+        same(x[i].var(axis=0), values[i].var(axis=0))
+        same(x[i][::-1].argmin(axis=0), values[i][::-1].argmin(axis=0))
+        same(x[i].T @ x[1 - i], values[i].T @ values[1 - i])
+        same(x[i, :, 0] @ x[1 - i], values[i, :, 0] @ values[1 - i])
+        held.append(cyrt.zeros(64 * 8))
