@@ -45,10 +45,9 @@ cdef bint is_index(object part):
     return PyIndex_Check(part) and not isinstance(part, (bool, Memory, np.ndarray))
 
 
-cdef int view_ndim(object key, int ndim) except -2:
-    cdef PyObject* whole = <PyObject*>key
+cdef bint check_parts(Parts parts, int ndim) except -1:
+    """Raise IndexError for too many items. Return False if one is no part of a key of a view."""
     cdef PyObject* part
-    cdef Parts parts = parts_of(&whole)
     cdef int named = 0, ellipses = 0, result = ndim
     cdef Py_ssize_t i
     for i in range(parts.count):
@@ -63,7 +62,7 @@ cdef int view_ndim(object key, int ndim) except -2:
             named += 1
             result -= 1
         else:
-            return BY_ARRAYS
+            return False
     if ellipses > 1:
         raise IndexError("an index can only have a single ellipsis ('...')")
     if named > ndim:
@@ -71,7 +70,7 @@ cdef int view_ndim(object key, int ndim) except -2:
                          "were indexed")
     if result > MAX_NDIM:
         raise IndexError(f"the result would have more than {MAX_NDIM} dimensions")
-    return result
+    return True
 
 
 cdef long long index_at(object index, int axis, long long size) except? -1:
@@ -113,44 +112,50 @@ cdef inline Py_ssize_t cut(Py_ssize_t size, Py_ssize_t* start, Py_ssize_t stop,
     return max(clamp(stop, size) - start[0], <Py_ssize_t>0)
 
 
-cdef long long read_key(object key, int ndim, const long long* dims, const long long* steps,
-                        long long* view_dims, long long* view_steps) except? -1:
+cdef bint read_key(object key, int ndim, const long long* dims, const long long* steps,
+                   View* view) except -1:
     cdef PyObject* whole = <PyObject*>key
     cdef PyObject* part
     cdef Parts parts = parts_of(&whole)
     cdef long long offset = 0
     cdef Py_ssize_t start, stop, step, length, i, after
     cdef int axis = 0, to = 0, end
+    cdef bint checked = False
     for i in range(parts.count):
         part = parts.items[i]
+        if not checked and not (PySlice_Check(part) and axis < ndim):
+            checked = check_parts(parts, ndim)
+            if not checked:
+                return False
         if PySlice_Check(part):
             unpack(part, &start, &stop, &step)
             length = cut(dims[axis], &start, stop, step)
             if length:
                 offset += start * steps[axis]
-            view_dims[to] = length
-            view_steps[to] = step * steps[axis] if length > 1 else steps[axis]
+            view.dims[to] = length
+            view.steps[to] = step * steps[axis] if length > 1 else steps[axis]
             to += 1
             axis += 1
         elif part == Py_None:
-            view_dims[to] = 1
-            view_steps[to] = 0
+            view.dims[to] = 1
+            view.steps[to] = 0
             to += 1
         elif part == Py_Ellipsis:
             end = ndim
             for after in range(i + 1, parts.count):
                 end -= parts.items[after] != Py_None
             while axis < end:
-                view_dims[to] = dims[axis]
-                view_steps[to] = steps[axis]
+                view.dims[to] = dims[axis]
+                view.steps[to] = steps[axis]
                 to += 1
                 axis += 1
         else:
             offset += index_at(<object>part, axis, dims[axis]) * steps[axis]
             axis += 1
     while axis < ndim:
-        view_dims[to] = dims[axis]
-        view_steps[to] = steps[axis]
+        view.dims[to] = dims[axis]
+        view.steps[to] = steps[axis]
         to += 1
         axis += 1
-    return offset
+    view.ndim, view.offset = to, offset
+    return True

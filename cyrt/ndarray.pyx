@@ -10,7 +10,7 @@ import numpy as np
 
 from cyrt.dtypes import DTYPES
 from cyrt.dtypes import dtype as _dtype
-from cyrt.indexing cimport BY_ARRAYS, index_at, read_key, view_ndim
+from cyrt.indexing cimport View, index_at, read_key
 from cyrt.builtin.space cimport MAX_NDIM, tuple_of_sizes
 from cyrt.operators cimport Operators, ops
 from cyrt.operators import functions
@@ -135,17 +135,20 @@ cdef Array new_array(int ordinal, int code, int ndim, const long long* dims):
     return new_array_on(current_state(ordinal), code, ndim, dims)
 
 
-cdef Array attach_view(Array x, Memory memory, int code, long long offset):
-    """Attach an array, whose shape and strides are set, to the memory that it views."""
+cdef Array view_of(Memory memory, int code, int ndim, const long long* dims,
+                   const long long* steps, long long offset):
+    cdef Array x = empty_array(ndim)
+    cdef long long* own = x.dims
     cdef long long contiguous = 1
     cdef unsigned int traits = 0
     cdef int d
-    for d in range(x.ndim_ - 1, -1, -1):
-        if x.dims[d] != 1 and x.steps[d] != contiguous:
+    for d in range(ndim - 1, -1, -1):
+        own[d], own[ndim + d] = dims[d], steps[d]
+        if dims[d] != 1 and steps[d] != contiguous:
             traits |= SCATTERED
-            if x.steps[d] == 0:
+            if steps[d] == 0:
                 traits |= READ_ONLY
-        contiguous *= x.dims[d]
+        contiguous *= dims[d]
     if contiguous == 0:
         traits = 0
     x.dense = traits == 0
@@ -161,16 +164,6 @@ cdef Array attach_view(Array x, Memory memory, int code, long long offset):
     x.tape, x.node = memory.tape, -1
     track(x)
     return x
-
-
-cdef Array view_of(Memory memory, int code, int ndim, const long long* dims,
-                   const long long* steps, long long offset):
-    cdef Array x = empty_array(ndim)
-    cdef int d
-    for d in range(ndim):
-        x.dims[d] = dims[d]
-        x.steps[d] = steps[d]
-    return attach_view(x, memory, code, offset)
 
 
 cdef int device_of(Array x) except -1:
@@ -246,14 +239,10 @@ cdef Array part(Array x, int which):
 
 cdef Array view_at(Array x, object key):
     """Return a view by ints, slices, None and Ellipsis; None if the key holds another item."""
-    cdef int ndim = view_ndim(key, x.ndim_)
-    cdef long long offset
-    cdef Array view
-    if ndim == BY_ARRAYS:
+    cdef View view
+    if not read_key(key, x.ndim_, x.dims, x.steps, &view):
         return None
-    view = empty_array(ndim)
-    offset = read_key(key, x.ndim_, x.dims, x.steps, view.dims, view.steps)
-    return attach_view(view, x, x.code, offset)
+    return view_of(x, x.code, view.ndim, view.dims, view.steps, view.offset)
 
 
 def _parts(Array x):
