@@ -3,6 +3,7 @@
 
 from libc.limits cimport UINT_MAX
 from libc.stdlib cimport calloc, free
+from libc.string cimport memset
 
 from cyrt.driver.cuda cimport CUfunction
 from cyrt.graph.recording cimport Node, Recording, Use, use_end
@@ -13,14 +14,19 @@ cdef enum:
     LONGEST_KEPT = 1024         # most operations of a round that only lives and commits show
 
 cdef unsigned long long last_first = 0      # no two histories have the same numbers
+# The memory of a history that was freed, all zero: clearing all steps of a new one takes as long as
+# recording hundreds of operations, and a program whose sizes grow needs one every few batches.
+cdef Step* spare = NULL
 
 
 cdef History* new_history() noexcept:
-    global last_first
+    global last_first, spare
     cdef History* history = <History*>calloc(1, sizeof(History))
     if history == NULL:
         return NULL
-    history.steps = <Step*>calloc(LENGTH, sizeof(Step))
+    history.steps, spare = spare, NULL
+    if history.steps == NULL:
+        history.steps = <Step*>calloc(LENGTH, sizeof(Step))
     if history.steps == NULL:
         free(history)
         return NULL
@@ -30,9 +36,13 @@ cdef History* new_history() noexcept:
 
 
 cdef void free_history(History* history) noexcept:
-    if history != NULL:
-        free(history.steps)
-        free(history)
+    global spare
+    if history == NULL:
+        return
+    memset(history.steps, 0, min(history.count, <unsigned long long>LENGTH) * sizeof(Step))
+    free(spare)
+    spare = history.steps
+    free(history)
 
 
 cdef inline unsigned long long mix(unsigned long long h, unsigned long long word) noexcept:
