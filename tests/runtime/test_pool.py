@@ -34,6 +34,7 @@ def emptied():
     held.pop()
     cyrt.trim_memory()
     yield cyrt.memory_stats()
+    held.clear()
 
 
 def most_reserved(emptied, peak):
