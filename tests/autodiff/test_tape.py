@@ -541,8 +541,8 @@ def test_an_array_does_not_become_a_number_in_silence():
 
 
 def interrupted(function, x, stop):
-    """Call a function of x, and raise KeyboardInterrupt before the line of the given number among those
-    that cyrt's differentiation runs. Return whether there was such a line."""
+    """Call a function of x, and raise KeyboardInterrupt before line `stop` of those that cyrt's
+    differentiation runs. Return whether there was such a line."""
     lines = 0
 
     def trace(frame, event, _):
