@@ -20,13 +20,15 @@ cdef int grow_readers(Hazard* hazard) except -1
 cdef bint add_room(Hazard* hazard) noexcept
 
 # Return whether the stream's next operation may use a block of this context's device memory without
-# a wait, and the state of the block is the stream's: only the stream has used it, or has read it
-# since it was written, and reads it again.
+# a wait, and the state of the block is the stream's: only the stream has used it, or it reads again
+# what it alone has read since another stream wrote it. There is no call here, which would cost
+# registers; where several streams read a block, `use` finds out.
 cdef inline bint is_ordered(const Block* block, const StreamState* stream,
                             Access access) noexcept:
-    return (block.home == stream and block.num_readers == 0) \
-        or may_read_again(block, stream, access)
-cdef bint may_read_again(const Block* block, const StreamState* stream, Access access) noexcept
+    if block.num_readers == 0:
+        return block.home == stream
+    return access == READ and block.num_readers == 1 and block.readers[0] == stream \
+        and block.hazard.stream == stream
 
 # Make the stream's older state of a block, which is of a recording that was committed, that of its
 # recording. Add the block's size to `bytes` if the recording did not use the block.

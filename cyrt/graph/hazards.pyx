@@ -2,17 +2,12 @@
 
 from libc.stdlib cimport free, realloc
 
-from cyrt.runtime.order cimport may_read
 from cyrt.runtime.state cimport READ, Access, Block, Hazard, StreamState
 
 
 cdef bint pending(const Hazard* hazard) noexcept:
     """Return whether the recording that the state belongs to has not been committed."""
     return hazard.stream != NULL and hazard.stream.recording_epoch == hazard.epoch
-
-
-cdef bint may_read_again(const Block* block, const StreamState* stream, Access access) noexcept:
-    return access == READ and block.hazard.stream == stream and may_read(block, stream)
 
 
 cdef int make_current(Block* block, StreamState* stream) except -1:
