@@ -131,7 +131,8 @@ def _gate(g: Array, x: Any, gate: Any) -> Array:
 
 def _composed_gate(g: Array, x: Any, gate: Any) -> Array:
     share = f.sigmoid(gate)
-    return g * x * (share * (1.0 - share))
+    found: Array = g * x * (share * (1.0 - share))
+    return found
 
 
 tape.register(act._glu, "x", lambda g, gate: act._glu(g, gate), strict=False)

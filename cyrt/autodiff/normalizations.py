@@ -85,7 +85,7 @@ def _composed_channels(
 ) -> tuple[Any, ...]:
     if g[0] is None:
         return None, None, None
-    if mean is None:
+    if mean is None or variance is None:
         return _through_groups(g[0], x, (1, -1, x.shape[-1], 1), weight, bias, eps)
     scale = rsqrt(variance + eps)
     level = mean

@@ -152,9 +152,7 @@ for _transpose in (conv.conv_transpose1d, conv.conv_transpose2d, conv.conv_trans
 # -- pools and interpolation -----------------------------------------------------------------------
 
 
-def _composed_max_pool(
-    g: Array, x: Array, kernel_size: Any, stride: Any, padding: Any
-) -> Array | None:
+def _composed_max_pool(g: Array, x: Array, kernel_size: Any, stride: Any, padding: Any) -> Array:
     """The greatest of slices, each of which has one element of each window."""
     count = x.ndim - 2
     sizes = _each(kernel_size, count)
@@ -175,7 +173,8 @@ def _composed_max_pool(
         taps = [tap(place) for place in itertools.product(*map(range, sizes))]
         return _max(stack(taps), axis=0)
 
-    return through(composition, g, (x,))[0]
+    found: Array = through(composition, g, (x,))[0]
+    return found
 
 
 @tape.differentiable

@@ -2,7 +2,7 @@
 
 from libc.stdlib cimport free, realloc
 
-from cyrt.runtime.state cimport READ, Access, Block, Hazard, StreamState
+from cyrt.runtime.state cimport Block, Hazard, StreamState
 
 
 cdef bint pending(const Hazard* hazard) noexcept:

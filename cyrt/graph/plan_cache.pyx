@@ -3,6 +3,8 @@
 import warnings
 from logging import DEBUG
 
+from cpython.exc cimport PyErr_SetInterrupt
+
 from cyrt import settings
 from cyrt.driver.cuda cimport CUDA_SUCCESS, CUresult
 from cyrt.graph cimport chain, executable as executables, plan as plans
@@ -242,8 +244,11 @@ cdef bint release_plans(int ordinal) except -1:
 
 cdef void log_evictions(Py_ssize_t count) noexcept:
     """Log evictions. Whatever a handler of the program's raises, the batch still runs."""
-    if logger.isEnabledFor(DEBUG):
-        logger.debug("%d graphs were evicted, %d are kept", count, len(_plans))
+    try:
+        if logger.isEnabledFor(DEBUG):
+            logger.debug("%d graphs were evicted, %d are kept", count, len(_plans))
+    except KeyboardInterrupt:
+        PyErr_SetInterrupt()        # interrupts the code that runs next instead
 
 
 cdef int note_evicted(tuple key, Py_ssize_t most) except -1:

@@ -16,8 +16,8 @@
 #   begins a group behind that.
 # - A function that puts work on the stream directly, or exports memory or the stream's handle,
 #   commits first: it calls `flush` of runtime, which calls `commit` through runtime/seam.
-# - An encoder that the program has made leaves what it knows, the rounds and the scripts, to the next
-#   one that it makes for the stream, if that has the same limits.
+# - An encoder that the program has made leaves what it knows, the rounds and the scripts, to the
+#   next one that it makes for the stream, if that has the same limits.
 # - An operation that uses lost memory is recorded but not launched: what it would have written is
 #   lost, too.
 

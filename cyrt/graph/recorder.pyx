@@ -68,8 +68,8 @@ cdef enum:
 
 # The class CommandEncoder; kernels/seam sets it.
 encoder_class = None
-# What ended encoders knew of their streams' programs, by the address of the stream's state: Recorders
-# that have nothing else.
+# What ended encoders knew of their streams' programs: Recorders that have nothing else, by the
+# address of the stream's state.
 cdef dict programs = {}
 
 

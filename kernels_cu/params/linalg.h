@@ -19,7 +19,7 @@ enum {
     LINALG_TILE = 32,    // right-hand sides that a block solves for
     LINALG_SWEEPS = 24,  // the maximum number of sweeps of Jacobi's method by several launches
     LINALG_BLOCK_SWEEPS = 60,  // and in one block
-    LINALG_SPARE = 64    // elements of the workspace for scalars
+    LINALG_SPARE = 64          // elements of the workspace for scalars
 };
 
 // Batches of matrices, each row-major and contiguous, one after the other.
