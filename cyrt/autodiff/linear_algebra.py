@@ -240,6 +240,7 @@ def _eig(g: _Several, check: bool, result: Any) -> Array:
     if g[0] is not None:
         of_values = conj(g[0])[..., None, :] * _identity(n, vectors)
         inner = of_values if inner is None else inner + of_values
+    assert inner is not None
     return _conj(solve(back, matmul(inner, back), check=False)[0])
 
 
@@ -310,7 +311,8 @@ def _norm(g: Array, x: Array, axes: _Shape, keepdims: bool, order: Any, result: 
     size = where(equal(result, 0), 1.0, result)
     if order == 2:
         return g * (_conj(x) / size)
-    return g * ((magnitude(x) / size) ** (order - 1) * _conj(sign(x)))
+    power: Array = (magnitude(x) / size) ** (order - 1)
+    return g * (power * _conj(sign(x)))
 
 
 tape.register(least_squares.pinv, "x", _pinv)

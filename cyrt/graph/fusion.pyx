@@ -5,6 +5,7 @@ from logging import DEBUG
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcmp, memcpy, memset
 
+from cpython.exc cimport PyErr_SetInterrupt
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_CLEAR, Py_INCREF
 
@@ -84,8 +85,11 @@ cdef int submit(Fusion fusion) except -1:
 
 cdef void tell(Fusion fusion) noexcept:
     fusion.news = False
-    if logger.isEnabledFor(DEBUG):
-        logger.debug("%s", fusion.outcome)
+    try:
+        if logger.isEnabledFor(DEBUG):
+            logger.debug("%s", fusion.outcome)
+    except KeyboardInterrupt:
+        PyErr_SetInterrupt()        # interrupts the code that runs next instead
 
 
 cdef void note_rejected(Fusion self) noexcept:
