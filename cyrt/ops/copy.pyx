@@ -129,7 +129,7 @@ cpdef object write_out(str name, Array result, object out):
         return result
     target = view_output(name, out)
     check_out(name, target, result.code, result.ndim_, result.dims, device_of(result))
-    assign_array(target, result)
+    assign_value(target, result)
     return out
 
 

@@ -343,7 +343,7 @@ def take(x, /, indices, axis=None, out=None):
     Array([30, 10, 30], dtype=int64)
     """
     if recording and is_followed(x):
-        return record_call(take, (x, indices, axis))
+        return record_call(take, (x, indices, axis, out))
     cdef Array array = x if type(x) is Array else check_array(x, "x"), index
     if axis is None:
         array = reshape_array(array, 1, &array.count, False)

@@ -98,8 +98,8 @@ def concat(arrays, /, axis=0, out=None):
     cdef list parts = arrays_of(arrays, "concat", axis)
     if recording and is_any_followed(parts):
         if axis is None:
-            return record_call(concat, ([reshape(each, (-1,)) for each in parts], 0))
-        return record_call(concat, (parts, axis))
+            return record_call(concat, ([reshape(each, (-1,)) for each in parts], 0, out))
+        return record_call(concat, (parts, axis, out))
     cdef Array first, x, result
     cdef long long start = 0
     cdef int along, d
@@ -154,7 +154,7 @@ def stack(arrays, axis=0, out=None):
     cdef long long[MAX_NDIM] steps
     cdef list parts = arrays_of(arrays, "stack", axis)
     if recording and is_any_followed(parts):
-        return record_call(stack, (parts, axis))
+        return record_call(stack, (parts, axis, out))
     cdef Array first = <Array>parts[0], x, result
     cdef long long offset = 0
     cdef int along = axis_at(axis, first.ndim_ + 1), d

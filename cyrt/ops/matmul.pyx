@@ -600,7 +600,7 @@ def outer(x1, x2, /, out=None):
         An array of shape (x1.size, x2.size) and of the type of :func:`cyrt.result_type`.
     """
     if recording and (is_followed(x1) or is_followed(x2)):
-        return record_call(outer, (x1, x2))
+        return record_call(outer, (x1, x2, out))
     cdef Array a = as_contiguous(check_array(view_operand(x1), "outer: x1"))
     cdef Array b = as_contiguous(check_array(view_operand(x2), "outer: x2"))
     cdef long long[2] dims
