@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 _EXPAND = "cyrt.expand_dims(x, axis)"
-_NO_GRADIENTS = "gradients are functions of cyrt.nn, named NAME_vjp"
+_GRADIENT = "cyrt.grad(f), cyrt.value_and_grad(f)"
+_NO_TAPE = "nothing outside of cyrt.grad; cyrt.stop_gradient(x) inside"
 _PERMUTE = "cyrt.permute_dims(x, axes)"
 
 MODULE = {
@@ -21,19 +22,20 @@ MODULE = {
     "from_numpy": "cyrt.asarray(host)",
     "fuse": "cyrt.cupy_compat.fuse",
     "get_default_memory_pool": "cyrt.memory_stats(), cyrt.trim_memory()",
-    "grad": _NO_GRADIENTS,
+    "jacobian": "cyrt.vjp(f, x)",
     "manual_seed": "cyrt.random.seed(0)",
-    "no_grad": _NO_GRADIENTS,
+    "no_grad": _NO_TAPE,
     "permute": _PERMUTE,
     "rand": "cyrt.random.uniform(shape=(3, 4))",
     "randn": "cyrt.random.normal(shape=(3, 4))",
     "tensor": "cyrt.asarray(values)",
     "unsqueeze": _EXPAND,
+    "vmap": "nothing: functions take leading batch dimensions; cyrt.einsum, cyrt.apply_along_axis",
 }
 ARRAY = {
     "add_": "x += y",
     "at": "x[i] = value, cyrt.add.at(x, i, value)",
-    "backward": _NO_GRADIENTS,
+    "backward": _GRADIENT,
     "block_until_ready": "cyrt.synchronize()",
     "clone": "x.copy()",
     "contiguous": "cyrt.ascontiguousarray(x)",
@@ -42,7 +44,7 @@ ARRAY = {
     "cpu": "x.numpy()",
     "cuda": "x.to_device(device)",
     "data": "x.ptr, the address",
-    "detach": "x itself, as arrays record no gradients",
+    "detach": "cyrt.stop_gradient(x)",
     "dim": "x.ndim",
     "div_": "x /= y",
     "double": "x.astype('float64')",
@@ -50,7 +52,7 @@ ARRAY = {
     "expand": "cyrt.broadcast_to(x, shape)",
     "fill_": "x.fill(value)",
     "float": "x.astype('float32')",
-    "grad": _NO_GRADIENTS,
+    "grad": _GRADIENT,
     "half": "x.astype('float16')",
     "log": "cyrt.log(x)",
     "long": "x.astype('int64')",
@@ -58,7 +60,7 @@ ARRAY = {
     "mul_": "x *= y",
     "numel": "x.size",
     "permute": _PERMUTE,
-    "requires_grad": _NO_GRADIENTS,
+    "requires_grad": _GRADIENT,
     "softmax": "cyrt.nn.softmax(x)",
     "sqrt": "cyrt.sqrt(x)",
     "sub_": "x -= y",

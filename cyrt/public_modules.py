@@ -1,3 +1,3 @@
-"""The names of the public modules of ``cyrt``, which has a page of the reference for each."""
+"""The names of the public modules of ``cyrt``. The reference has a page for each."""
 
 NAMES = ("cupy_compat", "fft", "kernels", "linalg", "nn", "numpy", "optim", "random", "torch")

@@ -6,10 +6,12 @@
 #   as a tape exists.
 # - A call keeps what its gradient needs, as the parameters of the rule's functions name it, and
 #   only that: values are dropped when the gradient of a tape that is not kept has passed them.
-# - The functions of rules are written with cyrt's own, which an outer level records.
+# - The functions of rules are written with cyrt's own, which an outer level records. A rule whose
+#   function calls a kernel without a rule also has a composition, which an outer level records in
+#   its place.
 # - The order of the gradient is the reverse of that of recording.
-# - Gradients are added in place only in an array that the tape has made by an addition, and that
-#   nobody else has.
+# - Gradients are added in place only in an array that the tape has made for that, by an addition, a
+#   copy or zeros, and that nobody else has.
 # - Nothing that other threads record comes into a tape: it belongs to the thread that opened it.
 
 from cpython.object cimport PyObject

@@ -204,8 +204,7 @@ def register(function, operands, backward, *, composed=None, into=None,
         (if there are several results, nested or not, a list of them, with None for zero),
         ``result`` the result, ``wanted`` a tuple of bool that says of which operands the gradient
         is used, ``NAME`` the function's argument of that name, ``NAME_shape``, ``NAME_dtype`` and
-        ``NAME_device`` its shape, type and device.
-        What is not named is not kept.
+        ``NAME_device`` its shape, type and device. What is not named is not kept.
     composed : callable, optional
         It has the parameters of `backward` and returns the same gradients, computed by functions
         that have rules. It is called where an outer level differentiates the gradient, if
@@ -465,8 +464,7 @@ cdef int begin_call(Rule rule, PyObject** arguments, Py_ssize_t count, Call* cal
         reserve(tape, MOST_OPERANDS, 0, 0)
         for i in range(rule.num_operands):
             at = rule.operands[i]
-            node = -1 if at >= count else node_of(tape, live, <object>arguments[at],
-                                                          &call.mask)
+            node = -1 if at >= count else node_of(tape, live, <object>arguments[at], &call.mask)
             tape.parents[tape.num_parents + i] = node
             call.operands |= <unsigned int>(node >= 0) << i
     if rule.out >= 0 and rule.out < count and arguments[rule.out] != <PyObject*>None:
@@ -839,7 +837,7 @@ cdef class Gradients:
     cdef Tape tape
     cdef int start, count
     cdef PyObject** items       # owned
-    cdef char* made             # whether the tape made the array, by an addition
+    cdef char* made             # whether the tape made the array, which nobody else has
     cdef char* needed           # whether the node depends on an argument
 
     def __cinit__(self, Tape tape, int start):

@@ -221,7 +221,9 @@ cdef int refuse_unlike(Structure structure, nest, leaf, str name) except -1:
     if structure.kind == DICT and set(nest) != set(structure.keys):
         missing = [key for key in structure.keys if key not in nest]
         others = [key for key in nest if key not in structure.keys]
-        raise ValueError(f"{name}: keys are missing: {missing}; not expected: {others}")
+        raise ValueError(f"{name}: " + "; ".join(
+            f"{what}: {keys}" for what, keys in
+            (("keys are missing", missing), ("keys that are not expected", others)) if keys))
     if structure.kind != DATACLASS and len(nest) != len(structure.children):
         raise ValueError(f"{name}: expected {of_kind(structure)}, got one of {len(nest)}")
     for i in range(len(structure.children)):

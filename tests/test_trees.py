@@ -91,8 +91,8 @@ def test_something_else_is_refused_with_its_path(other):
 @pytest.mark.parametrize(
     ("nest", "error", "message"),
     [
-        ({"w": [1, 2]}, ValueError, r"grads: keys are missing: \['b'\]; not expected: \[\]"),
-        ({"w": [1, 2], "b": 1, "c": 2}, ValueError, r"not expected: \['c'\]"),
+        ({"w": [1, 2]}, ValueError, r"grads: keys are missing: \['b'\]$"),
+        ({"w": [1, 2], "b": 1, "c": 2}, ValueError, r"grads: keys that are not expected: \['c'\]"),
         ({"w": [1], "b": 1}, ValueError, r"grads\['w'\]: expected a list of 2, got one of 1"),
         ({"w": (1, 2), "b": 1}, ValueError, r"grads\['w'\]: expected a list of 2, got tuple"),
         ({"w": None, "b": 1}, ValueError, r"grads\['w'\]: expected a list of 2, got None"),

@@ -35,8 +35,8 @@ _SELU_SCALE, _SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
 
 @tape.differentiable
 def relu_slope(slope: Array, activated: Array) -> Array:
-    """Return the gradient of relu's input from that of its result, which is linear in the latter;
-    the derivative of relu at x is that at its result."""
+    """Return the gradient of relu's input from `slope`, the gradient of its result, in which it is
+    linear. The derivative of relu at x equals that at its result."""
     return act.relu_vjp(slope, activated)
 
 

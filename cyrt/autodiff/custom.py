@@ -84,7 +84,8 @@ class custom_vjp:  # the name of JAX's class
     ----------
     f : callable
         Its arguments are arrays, nests of arrays, or other objects, which have no gradients. Its
-        result is an array or a nest of arrays.
+        result is an array or a nest of arrays. It uses no other arrays that depend on the arguments
+        of a function that is differentiated, and has no parameters for keywords only.
 
     Examples
     --------
@@ -103,6 +104,16 @@ class custom_vjp:  # the name of JAX's class
         self._f = f
         self._name = getattr(f, "__name__", repr(f))
         self._rules: tuple[Callable[..., Any], Callable[..., Any]] | None = None
+        try:
+            self._signature: inspect.Signature | None = inspect.signature(f)
+        except (TypeError, ValueError):
+            self._signature = None  # a function of C, which does not tell it
+        kinds = self._signature.parameters.values() if self._signature else ()
+        if any(each.kind in (each.KEYWORD_ONLY, each.VAR_KEYWORD) for each in kinds):
+            raise TypeError(
+                f"custom_vjp: {self._name}: parameters for keywords only are not supported; make "
+                "them positional"
+            )
         update_wrapper(self, f)
 
     def defvjp(self, forward: Callable[..., Any], backward: Callable[..., Any]) -> None:
@@ -115,8 +126,8 @@ class custom_vjp:  # the name of JAX's class
             whatever `backward` needs.
         backward : callable
             It takes what `forward` kept, and the gradient of the result. It returns a tuple of the
-            gradients of all arguments, each of the argument's structure, shape and type; None is
-            zero.
+            gradients of all arguments, those with defaults too, each of the argument's structure,
+            shape and type; None is zero.
         """
         for name, each in (("forward", forward), ("backward", backward)):
             if not callable(each):
@@ -127,16 +138,23 @@ class custom_vjp:  # the name of JAX's class
         self._rules = forward, backward
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
-        if keywords:
-            bound = inspect.signature(self._f).bind(*args, **keywords)
+        if self._signature is not None and (
+            keywords or len(args) < len(self._signature.parameters)
+        ):
+            bound = self._signature.bind(*args, **keywords)
             bound.apply_defaults()
-            args = bound.args
+            args, keywords = bound.args, {}
         arguments = _Arguments(args, self._name)
         if not tape.follows(arguments.arrays):
-            return self._f(*args)
+            return self._f(*args, **keywords)
+        if keywords:
+            raise TypeError(f"{self._name}: keywords have no gradient; pass positional arguments")
         if self._rules is None:
             raise TypeError(f"{self._name}: its gradient is not defined; call defvjp first")
         call = _Call(self._name, *self._rules, arguments)
+        before = tape.num_nodes()
+        call.run([tape.detach(each) for each in arguments.arrays])
+        _refuse_closure(self._name, before, call.results.arrays)
         found = tape.recorded(_called, (arguments.arrays, call))
         return call.results.structure.unflatten(found)
 
@@ -160,19 +178,18 @@ class _Call:
         self.again = tape.num_levels() > 1
         self.versions = 0
 
-    def run(self) -> list[Array]:
-        found = self.forward(*self.arguments.others)
+    def run(self, constants: list[Array]) -> None:
+        found = self.forward(*self.arguments.build(constants))
         if not isinstance(found, tuple) or len(found) != 2:
             raise TypeError(
                 f"{self.name}: forward: expected a pair of the result and what is kept, got "
                 f"{type(found).__name__}"
             )
-        self.results = _Results(found[0], self.arguments.arrays, self.name)
+        self.results = _Results(found[0], constants, self.name)
         if not self.again:
             self.kept = found[1]
             self.versions = tape.versions_of(self.kept)
             self.arguments.others = [None] * len(self.arguments.others)
-        return self.results.arrays
 
     def gradients(self, g: list[Array | None]) -> list[Array | None]:
         kept = self.kept
@@ -214,7 +231,18 @@ class _Call:
 
 
 def _called(arrays: list[Array], call: _Call) -> list[Array]:
-    return call.run()
+    found, call.results.arrays = call.results.arrays, []
+    return found
+
+
+def _refuse_closure(name: str, before: int, results: list[Array]) -> None:
+    """Raise TypeError if a function of constants has appended nodes, or if its results are
+    followed."""
+    if tape.num_nodes() != before or tape.follows(results):
+        raise TypeError(
+            f"{name}: the function uses an array that depends on the arguments of the function "
+            "that is differentiated, and is not an argument of its own; pass it as one"
+        )
 
 
 # -- computing again -------------------------------------------------------------------------------
@@ -223,8 +251,10 @@ def _called(arrays: list[Array], call: _Call) -> list[Array]:
 def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that keeps nothing for its gradient but its arguments.
 
-    Where the gradient is computed, `f` is called again, with the same random numbers. This saves
-    memory, and costs time [1]_.
+    Where the gradient is computed, `f` is called again. This saves memory, and costs time [1]_. `f`
+    must compute the same again: with the random numbers of the process, which are restored, or with
+    keys among its arguments, not with a :class:`cyrt.random.Generator`, and without variables that
+    change meanwhile.
 
     Parameters
     ----------
@@ -263,11 +293,7 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
         before = tape.num_nodes()
         constants = [tape.detach(each) for each in arguments.arrays]
         results = _Results(f(*arguments.build(constants), **keywords), constants, name)
-        if tape.num_nodes() != before or tape.follows(results.arrays):
-            raise TypeError(
-                f"{name}: the function uses an array that depends on the arguments of the function "
-                "that is differentiated, and is not an argument of its own; pass it as one"
-            )
+        _refuse_closure(name, before, results.arrays)
 
         def again(*arrays: Array) -> Any:
             used = keys.use(sequence)

@@ -16,6 +16,7 @@ from cyrt.ndarray import Array
 from cyrt.numpy.arithmetic import frexp, ldexp
 from cyrt.ops import functions as f
 from cyrt.ops.elementwise import chosen
+from cyrt.ops.inspection import finfo
 from cyrt.ops.ternary import clip, where
 
 _LN2, _LN10 = math.log(2), math.log(10)
@@ -45,7 +46,7 @@ def _abs(g: Array, x: Array) -> Array:
 
 
 def _sign(g: Array, x: Array, result: Array) -> Array | None:
-    """Only the sign of a complex number changes."""
+    """The sign of a real number is constant almost everywhere; that of a complex number turns."""
     if x.dtype.kind == "f":
         return None
     size = f.abs(x)
@@ -57,7 +58,8 @@ def _pow_base(g: Array, x1: Any, x2: Any) -> Array:
     """x2 * x1**(x2 - 1), and 0 for the exponent 0."""
     if not isinstance(x2, Array):
         return g * 0.0 if x2 == 0 else g if x2 == 1 else g * (x1 ** (x2 - 1) * x2)
-    none = f.logical_and(f.equal(x1, 0), f.equal(x2, 0))
+    tiny = f.less(f.abs(x1), finfo(x1.dtype).smallest_normal)  # 1 / x1 may overflow
+    none = f.logical_and(tiny, f.equal(x2, 0))
     return g * where(none, 0.0, x2 * where(none, 1.0, x1) ** (x2 - 1))
 
 
@@ -77,7 +79,7 @@ def _extreme(g: Array, own: Any, other: Any, result: Array) -> Array:
 def _share(g: Array, own: Any, other: Any) -> Array:
     """The part of the first operand in log(exp(own) + exp(other)); half if both are infinite."""
     same = f.logical_and(f.equal(own, other), f.isinf(own))
-    return g * f.sigmoid(where(same, 0.0, own) - where(same, 0.0, other))
+    return g * f.sigmoid(where(same, 0.0, own - other))
 
 
 _binary(f.add, lambda g: g, lambda g: g)

@@ -1,8 +1,8 @@
 """The gradients of discrete Fourier transforms.
 
 A transform is linear, and its matrix is symmetric: the gradient is the transform of the gradient.
-Between real numbers and half a spectrum, each number of the half that stands for its conjugate,
-too, counts twice.
+In half a spectrum, most numbers also stand for their conjugates. These count twice in a transform
+between real numbers and half a spectrum.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cyrt.ops.shapes import reshape
 from cyrt.ops.ternary import where
 
 _Shape = tuple[int, ...]
-# The gradient of a transform of n points along an axis: of g, n, the axis and the norm.
+# It computes the gradient of a transform of n points from g, n, the axis and the norm.
 _Gradient = Callable[[Array, int, int, Any], Array]
 
 
@@ -83,8 +83,9 @@ def _register_one(function: Any, points: Callable[[Array, int, Any], int], of: _
 
 
 def _register_several(function: Any, whole: _Gradient, last: _Gradient, half: str) -> None:
-    """Register a transform along several axes. Along the last one it is another; `half` says
-    whether the result or the input has half a spectrum along that."""
+    """Register a transform along several axes: `last` is the gradient along the last axis, `whole`
+    that along the others. `half` says what has half a spectrum along the last axis: "result",
+    "input", or "" for neither."""
 
     def backward(g: Array, x_shape: _Shape, s: Any, axes: Any, norm: Any) -> Array:
         ndim = len(x_shape)
@@ -100,7 +101,7 @@ def _register_several(function: Any, whole: _Gradient, last: _Gradient, half: st
         elif s is not None:
             points = [own if int(n) == -1 else int(n) for own, n in zip(points, s, strict=True)]
         steps = list(zip(along, points, [whole] * (len(along) - 1) + [last], strict=True))
-        # The order of the transforms, and the sizes that each of them finds.
+        # The function transforms in this order, and each transform finds these sizes.
         steps = steps if half == "input" else steps[::-1]
         sizes, done = list(x_shape), []
         for axis, n, of in steps:

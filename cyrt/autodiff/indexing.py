@@ -12,9 +12,11 @@ from cyrt.ops.arange import arange
 from cyrt.ops.copy import assign
 from cyrt.ops.copy import copy as duplicate
 from cyrt.ops.creation import zeros
+from cyrt.ops.functions import equal
 from cyrt.ops.gather import put_at, take_along_axis
 from cyrt.ops.scatter import add_at
 from cyrt.ops.shapes import reshape
+from cyrt.ops.ternary import where
 
 _Shape = tuple[int, ...]
 
@@ -48,6 +50,18 @@ def _cleared(g: Array, key: Any) -> Array:
     g = duplicate(g)
     g[key] = 0.0
     return g
+
+
+def _written(g: Array, key: Any, value_shape: _Shape) -> Array:
+    """The gradient of values that are written at a key. Where an index occurs several times, only
+    the value that was written last has one."""
+    part = g[key]
+    if not _is_view(key):
+        numbers = reshape(arange(part.size, device=g.device), part.shape)
+        last = zeros(g.shape, numbers.dtype, device=g.device)
+        last[key] = numbers
+        part = where(equal(last[key], numbers), part, 0.0)
+    return sum_to(part, value_shape)
 
 
 def _take(g: Array, x_shape: _Shape, indices: Any, axis: Any) -> Array:
@@ -95,7 +109,7 @@ tape.register(
     into=lambda target, g, key, self_shape: _add_part(target, g, key),
 )
 tape.register(put_at, "out", _cleared)
-tape.register(put_at, "value", lambda g, key, value_shape: sum_to(g[key], value_shape))
+tape.register(put_at, "value", _written)
 tape.register(add_at, "out", lambda g: g)
 tape.register(add_at, "values", lambda g, key, values_shape: sum_to(g[key], values_shape))
 tape.register(assign, "out", lambda g: None)

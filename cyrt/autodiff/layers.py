@@ -41,7 +41,7 @@ def _attention(
     sinks: Array | None,
     wanted: tuple[bool, ...],
 ) -> tuple[Array | None, ...]:
-    """The kernels have no gradients of sinks and of a mask."""
+    """The kernels compute no gradients of sinks or of a mask."""
     if sinks is None and not wanted[3]:
         return (*attention_vjp(g, q, k, v, scale, mask), None, None)
     return _composed_attention(g, q, k, v, scale, mask, sinks, wanted)
@@ -65,7 +65,7 @@ def _composed_attention(
     return through(products, g, (q, k, v, mask, sinks), wanted)
 
 
-# -- functions whose gradients are linear, and have the functions themselves as gradients ----------
+# -- gradients that are linear in `slope`, whose own gradients are the functions themselves --------
 
 
 @tape.differentiable

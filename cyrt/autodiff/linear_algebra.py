@@ -1,11 +1,12 @@
 """The gradients of factorizations of matrices, systems of equations, eigenvalues and norms.
 
-For complex numbers they are JAX's: nothing is conjugated. Formulas for matrices that are not
-holomorphic stand in the other convention, that of Giles, "Collected Matrix Derivative Results",
-2008, which the conjugates `_conj(g)` of gradients have. The matrices of `cholesky` and `eigh` are
-Hermitian, and so are their gradients.
+The gradients of complex matrices are JAX's: nothing is conjugated. Where a function is not
+holomorphic, the formula is written in the other convention (Giles, "Collected Matrix Derivative
+Results", 2008): it takes the conjugates `_conj(g)` of gradients, and its result is conjugated. The
+matrices of `cholesky` and `eigh` are Hermitian, and so are their gradients.
 
-Failed matrices are reported by the functions themselves; here they give NaN.
+Failed matrices are reported by the functions themselves, and their gradients are NaN. Only the
+gradients of `det` and `slogdet` report something: a singular matrix, which has no inverse.
 """
 
 from __future__ import annotations
@@ -177,12 +178,13 @@ def _square_qr(q: Array, r: Array, g_q: Array | None, g_r: Array | None) -> Arra
 
 def _qr(g: _Several, x_shape: _Shape, mode: str, result: Any) -> Array:
     """Walter and Lehmann, "Algorithmic Differentiation of Linear Algebra Functions with Application
-    in Optimum Experimental Design", 2010; further columns are those of R times Q."""
+    in Optimum Experimental Design", 2010. If there are more columns than rows, the further columns
+    of R are products of Q's adjoint and those of x."""
     rows, columns = x_shape[-2:]
     if mode == "complete" and rows > columns:
         raise TypeError(
-            f"qr: the further columns of Q of matrices of shape {(rows, columns)} have no gradient;"
-            " mode='reduced' is without them"
+            f"qr: Q has no gradient for matrices of shape {(rows, columns)} with mode='complete'; "
+            "use mode='reduced'"
         )
     q, r = result
     g_q, g_r = (None if each is None else _conj(each) for each in g)
@@ -252,8 +254,8 @@ def _svd(g: _Several, x_shape: _Shape, full_matrices: bool, check: bool, result:
     (rows, columns), k = x_shape[-2:], s.shape[-1]
     if full_matrices and ((rows > k and g_u is not None) or (columns > k and g_vh is not None)):
         raise TypeError(
-            f"svd: the further vectors of matrices of shape {(rows, columns)} have no gradient; "
-            "full_matrices=False is without them"
+            f"svd: U and Vh have no gradient for matrices of shape {(rows, columns)} with "
+            "full_matrices=True; use full_matrices=False"
         )
     u, vh = u[..., :k], vh[..., :k, :]
     identity = _identity(k, s)
@@ -305,7 +307,7 @@ def _pinv(g: Array, x: Array, hermitian: bool, result: Array) -> Array:
 
 
 def _norm(g: Array, x: Array, axes: _Shape, keepdims: bool, order: Any, result: Array) -> Array:
-    """0 for the norm 0."""
+    """The gradient where the norm is 0 is taken as 0."""
     if not keepdims and x.ndim:
         g, result = expand_dims(g, axes), expand_dims(result, axes)
     size = where(equal(result, 0), 1.0, result)

@@ -54,7 +54,7 @@ def _composed_cross_entropy(g: Array, logits: Array, targets: Array, axis: int) 
     classes = logits.shape[axis]
     sizes = [1] * logits.ndim
     sizes[axis] = classes
-    places = expand_dims(targets, axis)
+    places = expand_dims(astype(targets, "int64", copy=False), axis)
     chosen = equal(reshape(arange(classes, device=logits.device), tuple(sizes)), places)
     valid = logical_and(greater_equal(places, 0), less(places, classes))
     slope = softmax(logits, axis) - astype(chosen, logits.dtype)

@@ -32,7 +32,9 @@ def _places(argnums: tuple[int, ...], args: _Arguments, name: str) -> list[int]:
     places = []
     for each in argnums:
         if not -len(args) <= each < len(args):
-            raise ValueError(f"{name}: argnums: {each} is out of range for {len(args)} arguments")
+            raise ValueError(
+                f"{name}: argnums: {each} is out of range for {len(args)} positional arguments"
+            )
         places.append(each % len(args))
     if len(set(places)) != len(places):
         raise ValueError(f"{name}: argnums: {argnums} names an argument twice")
@@ -227,8 +229,8 @@ def _split_result(
         result, aux = result
     if not isinstance(result, Array):
         raise TypeError(
-            f"{name} of {_name_of(f)}: the result: expected a floating-point scalar, got "
-            f"{type(result).__name__}"
+            f"{name} of {_name_of(f)}: the result: expected an Array without dimensions, got "
+            f"{type(result).__name__}; {_advice(result)}"
         )
     if result.dtype.kind != "f" or result.shape != ():
         raise TypeError(
@@ -236,6 +238,12 @@ def _split_result(
             f"{result.dtype} of shape {result.shape}"
         )
     return result, aux
+
+
+def _advice(result: Any) -> str:
+    if isinstance(result, (tuple, list)):
+        return "has_aux=True allows a pair"
+    return "float(), item() and numpy() make constants"
 
 
 def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:

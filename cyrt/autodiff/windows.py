@@ -153,7 +153,7 @@ for _transpose in (conv.conv_transpose1d, conv.conv_transpose2d, conv.conv_trans
 
 
 def _composed_max_pool(g: Array, x: Array, kernel_size: Any, stride: Any, padding: Any) -> Array:
-    """The greatest of slices, each of which has one element of each window."""
+    """The pool is the maximum of slices. Each slice has one element of each window."""
     count = x.ndim - 2
     sizes = _each(kernel_size, count)
     steps = _each(sizes if stride is None else stride, count)

@@ -96,7 +96,7 @@ cdef struct ProductPlan:
     Parameters params
     PyObject* template          # a library's, held by the owner of the plan; NULL: none
     bint exchanged
-    long long count, parts      # if parts > 1: those of each sum, which another launch adds
+    long long count, parts      # sums; parts of each, which another launch adds if there are more
     int sum_size
 
 cdef int MATMUL = op_code("matmul")
@@ -151,7 +151,8 @@ cdef int record_planned(Recorder encoder, const ProductPlan* found, const Operan
         put_addresses(&plan.params.product, ordered)
         record_sums(encoder, &plan.launch, &plan.params.product, ordered, plan.count, plan.parts,
                     plan.sum_size)
-    describe(encoder, before, key, operands, 3, &plan.launch)
+    if plan.parts == 1:
+        describe(encoder, before, key, operands, 3, &plan.launch)
     return 0
 
 

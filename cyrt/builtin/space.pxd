@@ -58,6 +58,7 @@ cdef inline long long product_of(const long long* sizes, int first, int last) no
     for d in range(first, last):
         result *= sizes[d]
     return result
+
 # Return sizes as a tuple.
 cdef inline tuple tuple_of_sizes(int ndim, const long long* sizes):
     cdef int d

@@ -20,9 +20,10 @@ cdef int grow_readers(Hazard* hazard) except -1
 cdef bint add_room(Hazard* hazard) noexcept
 
 # Return whether the stream's next operation may use a block of this context's device memory without
-# a wait, and the state of the block is the stream's: only the stream has used it, or it reads again
-# what it alone has read since another stream wrote it. There is no call here, which would cost
-# registers; where several streams read a block, `use` finds out.
+# a wait, and the block's state is the stream's. That is so if only the stream has used the block,
+# or if the operation reads it and the stream alone has read it since another stream wrote it. If
+# several streams have read it, the answer is False, and `use` decides: a call here would cost
+# registers.
 cdef inline bint is_ordered(const Block* block, const StreamState* stream,
                             Access access) noexcept:
     if block.num_readers == 0:

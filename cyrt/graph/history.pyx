@@ -11,7 +11,7 @@ from cyrt.runtime.state cimport OVERWRITE, READ, Block
 
 cdef enum:
     SURE = 256                  # operations, at least, whose kept results are compared
-    LONGEST_KEPT = 1024         # most operations of a round that only lives and commits show
+    LONGEST_KEPT = 1024         # most operations of a round that only lives and commits tell
 
 cdef unsigned long long last_first = 0      # no two histories have the same numbers
 # The memory of a history that was freed, all zero: clearing all steps of a new one takes as long as
@@ -188,7 +188,9 @@ cdef bint lives_repeat(const History* history, int period, int count) noexcept:
         lived[place] = max(lived[place], step.lived)
         died[place] = min(died[place], step.died)
         committed = committed or step.committed
-        # A batch's last operation still has its operands, unless a commit behind it ends the batch.
+        # If a commit ends the batch behind its last operation, that operation's operands may be
+        # dead by then; otherwise they are alive. So after equally many operations a result may be
+        # both.
         if lived[place] > died[place] or (lived[place] == died[place] and not committed):
             return False
     return True

@@ -8,11 +8,11 @@
 #   last operation is recorded.
 # - A batch is said to come round if few of its nodes are patched. While a round is followed, a
 #   batch that uses the same memory as an earlier one also comes round: a program whose cache grows,
-#   or whose rate changes each time, needs no other round. A batch does not come round if other
-#   results of it are alive when it is launched than the last time: then its end is not at the same
-#   operation of the round, or the round is longer than it seems. Each batch that does not come
-#   round increases `restless`, and each one that does decreases it. Batches whose topology was
-#   launched only once or twice change nothing, since their addresses settle after some launches.
+#   or whose rate changes each time, needs no other round. A batch does not come round if, at its
+#   launch, other results of it are alive than at its last launch. Then it ends at another operation
+#   of the round, or the round is longer than it seems. Each batch that does not come round
+#   increases `restless`, and each one that does decreases it. Batches whose topology was launched
+#   only once or twice change nothing, since their addresses settle after some launches.
 # - While `restless` is not 0, operations are stored in a history, in which a round is searched for
 #   (SEARCHING), or a longer one, at which kept results and commits repeat, too (FOLLOWING). If a
 #   long search finds nothing, it pauses, longer each time.

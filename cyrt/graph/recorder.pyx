@@ -55,7 +55,7 @@ from cyrt.runtime.state cimport (
     FOREIGN_MEMORY, OVERWRITE, READ, Access, Block, StreamState,
 )
 from cyrt.runtime.stream cimport flush_current, report_unraisable
-from cyrt.runtime.stream_state cimport is_captured, refuse_captured, states
+from cyrt.runtime.stream_state cimport is_captured, refuse_captured
 from cyrt.runtime.taping cimport num_tapes
 from cyrt.runtime.waiting cimport wait_all, wait_state
 from cyrt.runtime.submission cimport (
@@ -135,7 +135,8 @@ cdef void leave_program(Recorder self) noexcept:
     """Leave the rounds and scripts to the next encoder that the program makes for the stream."""
     cdef StreamState* state = self.state
     cdef Recorder former
-    if self.stream_ is None or self.policy.max_ops == 1 or self.replay.num_readers \
+    if self.stream_ is None or self.policy.max_ops == 1 or self.replay.script != NULL \
+            or self.replay.num_readers \
             or faulted[state.ordinal] \
             or contexts[state.ordinal].epoch != state.epoch:
         return
@@ -149,10 +150,10 @@ cdef void leave_program(Recorder self) noexcept:
 
 
 cdef int forget_programs(int ordinal) except -1:
-    cdef StreamState* state = states[ordinal]
-    while state != NULL:
-        programs.pop(<size_t>state, None)       # may run finalizers
-        state = state.next
+    # A reset has emptied the list of the device's states, but the states stay allocated.
+    for address in list(programs):
+        if (<StreamState*><size_t>address).ordinal == ordinal:
+            programs.pop(address, None)         # may run finalizers
     return 0
 
 

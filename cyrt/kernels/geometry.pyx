@@ -97,7 +97,8 @@ cdef int divide_grid(str name, LoadedFunction function, const Geometry* geometry
 
 cdef unsigned int dynamic_smem(value) except? 0xffffffff:
     cdef long size
-    if PyLong_CheckExact(value) and read_long(<PyObject*>value, &size) and 0 <= size < 1 << 31:
+    if PyLong_CheckExact(value) and read_long(<PyObject*>value, &size) \
+            and 0 <= size <= 0x7fffffff:
         return <unsigned int>size
     number = as_int(value)
     if number is None:

@@ -46,12 +46,12 @@ cdef str SINGULAR = "matrix {} is singular"
 cdef str NO_EXCHANGE = "matrix {} has pivots that are no rows below"
 cdef str NO_CONVERGENCE = "matrix {} is not finite, or the iteration did not converge"
 
-EigResult = namedtuple("EigResult", ["eigenvalues", "eigenvectors"])
-EighResult = namedtuple("EighResult", ["eigenvalues", "eigenvectors"])
-QRResult = namedtuple("QRResult", ["Q", "R"])
-SlogdetResult = namedtuple("SlogdetResult", ["sign", "logabsdet"])
-SVDResult = namedtuple("SVDResult", ["U", "S", "Vh"])
-LUResult = namedtuple("LUResult", ["lu", "pivots"])
+EigResult = namedtuple("EigResult", ["eigenvalues", "eigenvectors"], module="cyrt.linalg")
+EighResult = namedtuple("EighResult", ["eigenvalues", "eigenvectors"], module="cyrt.linalg")
+QRResult = namedtuple("QRResult", ["Q", "R"], module="cyrt.linalg")
+SlogdetResult = namedtuple("SlogdetResult", ["sign", "logabsdet"], module="cyrt.linalg")
+SVDResult = namedtuple("SVDResult", ["U", "S", "Vh"], module="cyrt.linalg")
+LUResult = namedtuple("LUResult", ["lu", "pivots"], module="cyrt.linalg")
 
 # The parameters of a launch, and where it runs.
 cdef struct Call:

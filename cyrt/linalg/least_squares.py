@@ -22,7 +22,7 @@ from cyrt.ops.promotion import isdtype, result_type
 from cyrt.ops.reduce import count_nonzero
 from cyrt.ops.reduce import sum as total
 from cyrt.ops.ternary import where
-from cyrt.tape import differentiable
+from cyrt.tape import differentiable, follows
 
 
 def _floating(x: Array) -> Array:
@@ -93,7 +93,7 @@ def lstsq(a: Array, b: Array, rcond: float | None = None) -> tuple[Array, Array,
     -------
     tuple of Array
         The solutions, of shape (N,) or (..., N, K); the sums of squared residuals, real; the ranks,
-        int64; and the singular values of a. As by NumPy, the sums of one matrix have shape (1,) or
+        int64; and the singular values of a. As in NumPy, the sums of one matrix have shape (1,) or
         (K,), or (0,) if M <= N or the rank is less than N; those of a batch have shape (..., K).
 
     Raises
@@ -143,7 +143,12 @@ def _solution(a: Array, b: Array, rcond: float | None) -> tuple[Array, Array, Ar
     left, values, right = svd(a, full_matrices=False)
     kept = values > relative_tolerance(a, rcond) * greatest_or_zero(values)
     inverse = where(kept, 1 / where(kept, values, 1.0), 0.0)
-    x = matmul(adjoint(right), inverse[..., :, None] * matmul(adjoint(left), b))
+    # The gradient of the pseudoinverse, unlike that of the vectors, is finite for equal singular
+    # values.
+    if follows([a]):
+        x = matmul(pinv(a, rtol=relative_tolerance(a, rcond)), b)
+    else:
+        x = matmul(adjoint(right), inverse[..., :, None] * matmul(adjoint(left), b))
     return x, count_nonzero(kept, axis=-1), values
 
 

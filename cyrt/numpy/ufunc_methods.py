@@ -21,7 +21,7 @@ from cyrt.ops.creation import asarray
 from cyrt.ops.gather import take
 from cyrt.ops.manipulation import stack
 from cyrt.ops.scan import cumprod, cumsum
-from cyrt.ops.scatter import combine_at
+from cyrt.ops.scatter import add_at, combine_at
 from cyrt.ops.shapes import moveaxis, reshape
 from cyrt.ops.ternary import where
 
@@ -161,7 +161,9 @@ def _at(name: str, function: Callable[..., Array], a: Array, indices: Any, b: An
         if a.dtype.kind == "b":
             raise TypeError("subtract.at: a: expected numbers, got bool")
         name, function, values = "add", elementary.add, elementary.negative(values)
-    if not combine_at(name, a, indices, values):
+    if name == "add":
+        add_at(a, indices, values)
+    elif not combine_at(name, a, indices, values):
         a[indices] = function(a[indices], values)
 
 

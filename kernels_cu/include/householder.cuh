@@ -11,8 +11,8 @@ template <class T> struct Reflection {
     T head, tau, beta;
 };
 
-// The least sum of squares whose third power of the root is a normal number: vectors with smaller
-// ones are scaled first.
+// Vectors whose sum of squares is smaller are scaled first: the third power of its root, by which the
+// reflection divides, might not be a normal number.
 template <class R> constexpr R LEAST_SQUARES = 1e-200;
 template <> constexpr float LEAST_SQUARES<float> = 1e-24f;
 
