@@ -16,8 +16,8 @@ enum LinalgFlags {
 };
 
 enum {
-    LINALG_TILE = 32,    // right-hand sides that a block solves for
-    LINALG_SWEEPS = 24,  // the most sweeps of Jacobi's method by several launches
+    LINALG_TILE = 32,          // right-hand sides that a block solves for
+    LINALG_SWEEPS = 24,        // the most sweeps of Jacobi's method by several launches
     LINALG_BLOCK_SWEEPS = 60,  // the most sweeps in one block
     LINALG_SPARE = 64          // elements of the workspace for scalars
 };
