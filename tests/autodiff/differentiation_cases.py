@@ -428,7 +428,6 @@ def _assigned(write):
 
 
 case("put", _assigned(lambda h, y: cyrt.put(h, [3, -4], y)), normal(2, 3), normal(2))
-case("put", _assigned(lambda h, y: cyrt.put(h.T, [3, 1], y)), normal(2, 3), normal(1))
 for _shape, _wrap in (((3, 2), False), ((2, 3), True), ((5, 2), True), ((2, 2, 2), False)):
     case(
         "fill_diagonal",
