@@ -7,11 +7,7 @@
 #   operations that are compared shows nothing.
 # - Parts of one round may be alike, such as an optimiser's updates of its tensors. So a round is at
 #   least as long as the longest distance between two uses of an operand. If some results are kept,
-#   or live for longer than others, or the program commits or waits, the round is as long as the
-#   period of these events.
-# - How long a result lives is known at launches only: after some operations it was alive, and after
-#   more it was not. A round has a length of life for each of its results that agrees with all of
-#   these.
+#   or the program commits or waits, the round is as long as the period of these events.
 # - Only what was recorded decides, never time.
 
 from cyrt.driver.cuda cimport CUfunction
@@ -29,8 +25,6 @@ cdef struct Step:
     # known.
     unsigned long long hash
     unsigned int longest        # the longest of these distances
-    unsigned int lived          # after so many operations, itself included, the result was alive
-    unsigned int died           # after so many it was not
     bint kept                   # the result was alive when the batch after its own was launched
     bint committed              # the program asked for a commit after it
     Block* result               # the block that it writes; NULL: none
@@ -54,6 +48,6 @@ cdef void append_batch(History* history, const Recording* recording) noexcept
 cdef void append_commit(History* history) noexcept
 # Return the shortest period of the last `equal` operations; 0: there is none.
 cdef int find_period(const History* history, int equal) noexcept
-# Return the shortest multiple of the period at which kept results and lengths of life repeat, and
-# commits, if they do so at any; 0: there is none.
+# Return the shortest multiple of the period at which kept results repeat, and commits, if they do
+# so at any; or the period itself.
 cdef int find_multiple(const History* history, int period) noexcept

@@ -1,7 +1,6 @@
 # C-level functions only: see history.pxd.
 """The history of a recorder: its last operations, in which the round of the program is found."""
 
-from libc.limits cimport UINT_MAX
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
@@ -11,7 +10,7 @@ from cyrt.runtime.state cimport OVERWRITE, READ, Block
 
 cdef enum:
     SURE = 256                  # operations, at least, whose kept results are compared
-    LONGEST_KEPT = 1024         # most operations of a round that only lives and commits tell
+    LONGEST_KEPT = 1024         # most operations of a round that only kept results and commits tell
 
 cdef unsigned long long last_first = 0      # no two histories have the same numbers
 # The memory of a history that was freed, all zero: clearing all steps of a new one takes as long as
@@ -50,22 +49,12 @@ cdef inline unsigned long long mix(unsigned long long h, unsigned long long word
     return h ^ (h >> 29)
 
 
-cdef inline bint note_life(Step* step, unsigned long long after) noexcept:
-    """Store whether a result is alive after so many operations, and return it."""
-    cdef bint alive = step.result != NULL and step.result.generation == step.generation
-    if alive:
-        step.lived = <unsigned int>after
-    elif step.result != NULL:
-        step.died = min(step.died, <unsigned int>after)
-    return alive
-
-
-cdef void find_kept_results(History* history, int nodes) noexcept:
-    """Store which results of the batch before are still alive, behind so many more operations."""
+cdef void find_kept_results(History* history) noexcept:
+    """Store which results of the batch before are still alive."""
     cdef Step* step
     while history.judged < history.count:
         step = step_at(history, history.judged)
-        step.kept = note_life(step, history.count + nodes - history.judged)
+        step.kept = step.result != NULL and step.result.generation == step.generation
         history.judged += 1
 
 
@@ -78,15 +67,14 @@ cdef void append_batch(History* history, const Recording* recording) noexcept:
     cdef unsigned long long since, now, h
     cdef bint known
     cdef int i
-    find_kept_results(history, recording.num_nodes)
+    find_kept_results(history)
     for i in range(recording.num_nodes):
         node = &recording.nodes[i]
         step = step_at(history, history.count)
         step.function = node.function
         step.result = NULL
         step.committed = step.kept = False
-        step.longest = step.lived = 0
-        step.died = UINT_MAX
+        step.longest = 0
         h = mix(<unsigned long long>node.kind, <size_t>node.function)
         known = True
         history.count += 1
@@ -110,8 +98,6 @@ cdef void append_batch(History* history, const Recording* recording) noexcept:
             block.last_use, block.last_generation = now, use.generation
             use += 1
         step.hash = h if known else 0
-    for i in range(recording.num_nodes):
-        note_life(step_at(history, history.judged + i), recording.num_nodes - i)
 
 
 cdef void append_commit(History* history) noexcept:
@@ -173,29 +159,6 @@ cdef bint kept_results_repeat(const History* history, int period, int length) no
     return True
 
 
-cdef bint lives_repeat(const History* history, int period, int count) noexcept:
-    """Return whether, of the last operations, all results a period apart may have lived equally
-    long."""
-    cdef unsigned int[LONGEST_KEPT] lived, died
-    cdef const Step* step
-    cdef bint committed = False
-    cdef int i, place
-    for place in range(period):
-        lived[place], died[place] = 0, UINT_MAX
-    for i in range(1, count + 1):
-        step = step_at(history, history.judged - i)
-        place = i % period
-        lived[place] = max(lived[place], step.lived)
-        died[place] = min(died[place], step.died)
-        committed = committed or step.committed
-        # If a commit ends the batch behind its last operation, that operation's operands may be
-        # dead by then; otherwise they are alive. So after equally many operations a result may be
-        # both.
-        if lived[place] > died[place] or (lived[place] == died[place] and not committed):
-            return False
-    return True
-
-
 cdef bint commits_repeat(const History* history, int period, int length) noexcept:
     cdef int i
     for i in range(1, length + 1):
@@ -212,13 +175,11 @@ cdef int find_multiple(const History* history, int period) noexcept:
         length = max(multiple, <int>SURE)
         if length + multiple > known:
             break
-        if kept_results_repeat(history, multiple, length) \
-                and lives_repeat(history, multiple,
-                                 min(known, max(length + multiple, <int>LONGEST_KEPT))):
+        if kept_results_repeat(history, multiple, length):
             if length + 2 * multiple <= known \
                     and commits_repeat(history, multiple, length + multiple):
                 return multiple
             if found == 0:
                 found = multiple
         multiple += period
-    return found
+    return found if found else period

@@ -8,9 +8,7 @@
 #   last operation is recorded.
 # - A batch is said to come round if few of its nodes are patched. While a round is followed, a
 #   batch that uses the same memory as an earlier one also comes round: a program whose cache grows,
-#   or whose rate changes each time, needs no other round. A batch does not come round if, at its
-#   launch, other results of it are alive than at its last launch. Then it ends at another operation
-#   of the round, or the round is longer than it seems. Each batch that does not come round
+#   or whose rate changes each time, needs no other round. Each batch that does not come round
 #   increases `restless`, and each one that does decreases it. Batches whose topology was launched
 #   only once or twice change nothing, since their addresses settle after some launches.
 # - While `restless` is not 0, operations are stored in a history, in which a round is searched for
@@ -82,7 +80,6 @@ cdef struct Policy:
     int doubts
     int restless            # how little batches come round
     bint ended_early        # the batch before was launched before it was complete
-    bint lived_otherwise    # other results outlived it than when it was launched last
     int equal               # operations that must equal those a period before
     History* history        # NULL: batches come round, or the search pauses
     unsigned long long next_search  # the history's `count` at which a round is searched for
@@ -101,7 +98,7 @@ cdef inline void go_to_limit(Policy* policy) noexcept:
 # Plan where the batch that begins ends, also if it begins again, since its operations were dropped.
 cdef void plan_batch(Policy* policy) noexcept
 # Begin the next batch, since this one is being launched.
-cdef void advance(Policy* policy, Recording* recording) noexcept
+cdef void advance(Policy* policy, const Recording* recording) noexcept
 # Note that the program commits or waits though nothing is recorded.
 cdef void note_commit(Policy* policy) noexcept
 # Learn from the batch that was launched: `patched` of its nodes were patched, and its topology was

@@ -17,7 +17,6 @@ cdef enum:
     FEW = 50                # few nodes of a batch are patched: at most 1/FEW
     RESTLESS = 6            # the value of `restless` from which on a round is searched for
     MOST_RESTLESS = 2 * RESTLESS
-    WATCHED = 16            # launches of a batch in which it is asked which results outlive it
     YOUNG = 3               # launches of a topology after which its addresses should have settled
     EQUAL = 128             # operations, at first, that must equal those a period before
     MOST_EQUAL = 4096       # operations, at most: their number doubles if a round does not last
@@ -261,26 +260,9 @@ cdef void go_on(Policy* policy, int nodes, bint early) noexcept:
         policy.resumes = is_within(round, policy.start)
 
 
-cdef bint lives_otherwise(Recording* recording) noexcept:
-    """Return whether other results outlive the batch than when it was launched last."""
-    cdef const Use* use
-    cdef unsigned long long before = recording.living, h = 0
-    cdef int i
-    # A program that never repeats itself pays nothing.
-    if recording.launches == 1 or recording.launches > WATCHED:
-        return False
-    for i in range(recording.num_uses):
-        use = &recording.uses[i]
-        if use.access != READ:
-            h = 0x9e3779b97f4a7c15u * h + 1 + (use.block.generation == use.generation)
-    recording.living = h
-    return recording.launches > 2 and h != before
-
-
-cdef void advance(Policy* policy, Recording* recording) noexcept:
+cdef void advance(Policy* policy, const Recording* recording) noexcept:
     cdef bint early = recording.num_nodes < policy.complete
     policy.ended_early = early
-    policy.lived_otherwise = not early and lives_otherwise(recording)
     if policy.max_ops == 1 or recording.num_nodes == 0:
         return
     append_history(policy, recording, early)
@@ -336,9 +318,7 @@ cdef bint learn(Policy* policy, const Recording* recording, unsigned long long p
                 unsigned long long launches) noexcept:
     if policy.max_ops == 1:
         return False
-    if policy.lived_otherwise:
-        policy.restless = min(policy.restless + 2, <int>MOST_RESTLESS)
-    elif launches and (patched * FEW <= <unsigned long long>recording.num_nodes
+    if launches and (patched * FEW <= <unsigned long long>recording.num_nodes
                      or (policy.state == FOLLOWING and used_this_memory(policy, recording))):
         policy.restless = max(policy.restless - 1, 0)
     elif launches >= YOUNG or (launches == 0 and not policy.ended_early):
@@ -358,22 +338,16 @@ cdef bint learn(Policy* policy, const Recording* recording, unsigned long long p
 cdef bint search(Policy* policy) noexcept:
     cdef History* history = policy.history
     cdef unsigned long long count = history.count
-    cdef int period, known, multiple
+    cdef int period, known
     policy.next_search = count + min(count // 8, <unsigned long long>LONGEST // 4)
     known = policy.round.period if policy.state == FOLLOWING else 0
     # A loop in a long round repeats itself, too, but not for as long as the round.
     period = find_period(history, max(policy.equal, known))
-    if known and (period == 0 or known % period == 0):
-        multiple = find_multiple(history, known)
-        if multiple == 0 and period:        # parts of the round repeat, but not the round
-            multiple = find_multiple(history, period)
-        if multiple == 0:
-            multiple = known
-    else:
-        multiple = find_multiple(history, period) if period else 0
-        if multiple == 0:
-            multiple = period
-    return multiple != known and choose(policy, multiple)
+    if period == 0 or (known and known % period == 0):
+        period = known
+    if period:
+        period = find_multiple(history, period)
+    return period != known and choose(policy, period)
 
 
 cdef void complete_kept(History* history, int period) noexcept:

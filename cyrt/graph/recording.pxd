@@ -138,9 +138,8 @@ cdef struct Recording:
     int step_room
     Recording* following        # the script that was launched after it; NULL: none was
     PyObject* plan              # a counted reference to the Plan that ran it; NULL: none
-    unsigned int launches       # how often it was launched as a whole
-    unsigned long long living   # for graph/policy: a hash of its results that outlived it last
     # For graph/fusion:
+    unsigned int launches       # how often it was launched as a whole
     char* dead                  # each use's: whether its memory had another owner at the launch
     PyObject* fusion            # a counted reference to its Fusion; NULL: none
 

@@ -209,29 +209,6 @@ def test_results_that_are_kept_for_a_while(seed, commit):
     check(run(start, 12_000, commit), 60, 0.95)
 
 
-@pytest.mark.parametrize("length", [1, 12, 50, 100])
-def test_batches_end_where_iterations_end(length):
-    """All operations are alike, and only a result that lives for an iteration tells its length."""
-    state = [cyrt.ones(64)]
-    with cyrt.Stream():
-        encoder = cyrt.current_encoder()
-
-        def run(iterations):
-            before = encoder.stats()
-            for _ in range(iterations):
-                x = state[0]
-                for _ in range(length):
-                    x = cyrt.cos(x)
-                state[0] = x
-            after = encoder.stats()
-            return [after[key] - before[key] for key in ("operations", "launches", "replayed")]
-
-        run(60 * LIMIT // length)
-        # A multiple of the batches' length, whichever multiple of an iteration that is.
-        operations, launches, replayed = run(LIMIT // length * 20)
-    assert operations == replayed == launches * (LIMIT // length * length)
-
-
 def test_operations_that_never_repeat_are_replayed_never():
     rng = random.Random(1)
 
