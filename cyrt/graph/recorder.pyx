@@ -68,9 +68,6 @@ cdef enum:
 
 # The class CommandEncoder; kernels/seam sets it.
 encoder_class = None
-# What ended encoders knew of their streams' programs: Recorders that have nothing else, by the
-# address of the stream's state.
-cdef dict programs = {}
 
 
 cdef Recorder encoder_of(StreamState* state):
@@ -78,36 +75,31 @@ cdef Recorder encoder_of(StreamState* state):
     if state.encoder != NULL:
         return <Recorder>state.encoder
     encoder = encoder_class.__new__(encoder_class)
-    prepare(encoder, state, None, 0)
+    prepare(encoder, state, None)
     if state.encoder == NULL:       # no finalizer has created one meanwhile
         record_for(encoder, state)
         encoders[<size_t>state] = encoder
     return <Recorder>state.encoder
 
 
-cdef int attach(Recorder self, StreamState* state, graphs, int max_ops) except -1:
-    cdef Recorder former
+cdef int attach(Recorder self, StreamState* state, graphs) except -1:
     if state.explained:
         raise RuntimeError("a function that is explained makes no CommandEncoder for its stream")
-    prepare(self, state, graphs, max_ops)
+    prepare(self, state, graphs)
     while state.encoder != NULL:        # the new one replaces it
         if (<Recorder>state.encoder).stream_ is not None:
             raise ValueError("another CommandEncoder was made for the stream")
         detach(<Recorder>state.encoder)
         PyErr_CheckSignals()            # Ctrl-C has ended its wait
-    former = programs.pop(<size_t>state, None)      # Finalizers run when the function returns.
-    if former is not None and former.policy.max_ops == self.policy.max_ops \
-            and former.max_bytes == self.max_bytes:
-        exchange_programs(self, former)
     record_for(self, state)
     return 0
 
 
-cdef int prepare(Recorder self, StreamState* state, graphs, int max_ops) except -1:
+cdef int prepare(Recorder self, StreamState* state, graphs) except -1:
     self.graphs = settings.get("CYRT_GRAPHS") if graphs is None else graphs
     self.blocking = settings.get("CYRT_LAUNCH_BLOCKING")
     policies.set_limit(&self.policy, state, 1 if self.blocking or not self.graphs or state.thread
-                       else max_ops or settings.get("CYRT_MAX_OPS_PER_GRAPH"))
+                       else settings.get("CYRT_MAX_OPS_PER_GRAPH"))
     self.direct = not self.graphs and not self.blocking
     self.early_loads = settings.get("CYRT_EARLY_LOADS")
     self.replay.enabled = settings.get("CYRT_REPLAY") != "0"
@@ -123,37 +115,6 @@ cdef int prepare(Recorder self, StreamState* state, graphs, int max_ops) except 
     self.in_flight = deque()
     self.launched = [None] * IN_FLIGHT
     self.thread = threading.get_ident()
-    return 0
-
-
-cdef void exchange_programs(Recorder self, Recorder other) noexcept:
-    self.policy, other.policy = other.policy, self.policy
-    replays.exchange_scripts(&self.replay, &other.replay)
-
-
-cdef void leave_program(Recorder self) noexcept:
-    """Leave the rounds and scripts to the next encoder that the program makes for the stream."""
-    cdef StreamState* state = self.state
-    cdef Recorder former
-    if self.stream_ is None or self.policy.max_ops == 1 or self.replay.script != NULL \
-            or self.replay.num_readers \
-            or faulted[state.ordinal] \
-            or contexts[state.ordinal].epoch != state.epoch:
-        return
-    try:
-        former = Recorder.__new__(Recorder)
-        programs[<size_t>state] = former
-    except MemoryError:
-        return
-    former.max_bytes = self.max_bytes
-    exchange_programs(self, former)
-
-
-cdef int forget_programs(int ordinal) except -1:
-    # A reset has emptied the list of the device's states, but the states stay allocated.
-    for address in list(programs):
-        if (<StreamState*><size_t>address).ordinal == ordinal:
-            programs.pop(address, None)         # may run finalizers
     return 0
 
 
@@ -219,7 +180,6 @@ cdef void detach(Recorder self) noexcept:
     state.nodes = -1
     state.site = NULL
     self.closed = True
-    leave_program(self)
     self.in_flight = None           # finalizers run when the stream is consistent
 
 
@@ -589,7 +549,7 @@ cdef int record(Recorder self, const Operation* operation, Use* uses, int num_us
         for i in range(num_uses):
             block = uses[i].block
             uses[i].generation = block.generation
-            ready = ready and hazards.is_ordered(block, state, uses[i].access)
+            ready = ready and block.home == state and block.num_readers == 0
         if not ready:
             foreign = make_ready(self, uses, num_uses, foreign, opaque)
             if state.capturing:

@@ -31,7 +31,7 @@
 
 from libc.string cimport memcmp, memcpy
 
-from cyrt.graph.hazards cimport begin_uses, is_ordered
+from cyrt.graph.hazards cimport begin_uses
 from cyrt.graph.recording cimport (
     CLUSTER, Node, Operation, Recording, Use, hold_owner, use_end,
 )
@@ -106,7 +106,7 @@ cdef inline bint play(Replay* replay, StreamState* stream, const Operation* oper
     for i in range(num_uses):
         block = uses[i].block
         if block.hazard.stream != stream or not (
-                ordered or is_ordered(block, stream, uses[i].access)):
+                ordered or (block.home == stream and block.num_readers == 0)):
             return False
     if operation.early != NULL:
         early = <unsigned int*>(script.blob + node.params + operation.early.word)
@@ -165,8 +165,6 @@ cdef void check_call(Replay* replay, const Operation* operation, const Use* uses
                      int num_uses) noexcept
 # Raise RuntimeError unless the script equals a new recording of its operations.
 cdef int verify(Replay* replay, StreamState* stream) except -1
-# Exchange the scripts, none of which is replayed.
-cdef void exchange_scripts(Replay* one, Replay* other) noexcept
 # Free the scripts that are neither replayed nor launched, unless a commit may read one.
 cdef void free_idle(Replay* replay) noexcept
 # Free all scripts.

@@ -8,9 +8,7 @@ from cyrt.graph.commit cimport (
 from cyrt.graph.fusion cimport abandon_all
 from cyrt.graph.loss cimport count_holders, error_of
 from cyrt.graph.plan_cache cimport forget_plans, release_plans
-from cyrt.graph.recorder cimport (
-    encoder_of, end_encoder, forget_programs, keep, record_copy,
-)
+from cyrt.graph.recorder cimport encoder_of, end_encoder, keep, record_copy
 from cyrt.graph.replay cimport free_idle
 from cyrt.graph.template cimport forget_templates
 from cyrt.runtime cimport seam
@@ -38,13 +36,12 @@ cdef int free_scripts(int ordinal) except -1:
                 abandon_all(encoder.replay.scripts)
             free_idle(&encoder.replay)
         state = state.next
-    return forget_programs(ordinal)
+    return 0
 
 
 cdef int forget_device(int ordinal) except -1:
     forget_plans(ordinal)
     forget_templates(ordinal)
-    forget_programs(ordinal)
     return 0
 
 

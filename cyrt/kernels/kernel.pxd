@@ -6,7 +6,6 @@ from cyrt.graph.recording cimport Geometry, Use
 from cyrt.kernels.packing cimport Param
 from cyrt.kernels.vectorcall cimport Vectorcall
 from cyrt.runtime.module cimport LoadedFunction
-from cyrt.runtime.state cimport StreamState
 
 cdef class Kernel:
     cdef readonly object module         # cyrt.kernels.Module
@@ -43,11 +42,11 @@ cdef class Launch:
     cdef Kernel kernel
     cdef Geometry geometry
 
-# Put the kernel on the stream. `declared`: what `declared_memory` returns.
-cdef int launch(Kernel kernel, StreamState* stream, const Geometry* geometry, PyObject** args,
+# Put the kernel on the current stream. `declared`: what `declared_memory` returns.
+cdef int launch(Kernel kernel, const Geometry* geometry, PyObject** args,
                 Py_ssize_t count) except -1
-cdef int launch_any(Kernel kernel, StreamState* stream, const Geometry* geometry, PyObject** args,
-                    Py_ssize_t count, list declared) except -1
+cdef int launch_any(Kernel kernel, const Geometry* geometry, PyObject** args, Py_ssize_t count,
+                    list declared) except -1
 
 # Call a launch with keywords: it has `reads` and `writes`; `advice` ends the error of others.
 cdef object call_by_name(object launch, str kernel, PyObject** args, Py_ssize_t positional,

@@ -99,8 +99,7 @@ cdef class Launch:
         """
         if self.kernel is None:
             raise RuntimeError("the Launch was not made by kernel[grid, block]")
-        launch_any(self.kernel, current_state(current_ordinal()), &self.geometry,
-                   PySequence_Fast_ITEMS(args), len(args),
+        launch_any(self.kernel, &self.geometry, PySequence_Fast_ITEMS(args), len(args),
                    declared_memory(self.kernel.name, reads, writes))
 
     def __repr__(self):
@@ -114,8 +113,7 @@ cdef object call(object self, PyObject** args, size_t count, PyObject* keywords)
     """The vectorcall function of a Launch."""
     cdef Py_ssize_t positional = PyVectorcall_NARGS(count)
     if keywords == NULL:
-        launch((<Launch>self).kernel, current_state(current_ordinal()),
-               &(<Launch>self).geometry, args, positional)
+        launch((<Launch>self).kernel, &(<Launch>self).geometry, args, positional)
         return None
     return call_by_name(self, (<Launch>self).kernel.name, args, positional, <tuple>keywords,
                         "cooperative= and cluster= are arguments of CommandEncoder.add_kernel("
@@ -394,17 +392,15 @@ cdef class Kernel:
         TypeError, ValueError
             The errors of a launch; or a grid cannot have as many threads as there are elements.
         """
-        cdef StreamState* stream
         cdef Launch bound
         grid, block = self.suggest(n, smem)
         if grid:
             bound = self[grid, block, smem]
             declared = declared_memory(self.name, reads, writes)
-            stream = current_state(current_ordinal())
             if declared is None:
-                launch(self, stream, &bound.geometry, PySequence_Fast_ITEMS(args), len(args))
+                launch(self, &bound.geometry, PySequence_Fast_ITEMS(args), len(args))
             else:
-                launch_any(self, stream, &bound.geometry, PySequence_Fast_ITEMS(args), len(args),
+                launch_any(self, &bound.geometry, PySequence_Fast_ITEMS(args), len(args),
                            declared)
 
     def tune(self, n, args, blocks=(32, 64, 128, 256, 512, 1024), *, smem=0, reads=None,
@@ -671,8 +667,9 @@ cdef int refuse_arguments(Kernel kernel, PyObject** args, Py_ssize_t count) exce
     return 0
 
 
-cdef int launch(Kernel kernel, StreamState* stream, const Geometry* geometry, PyObject** args,
+cdef int launch(Kernel kernel, const Geometry* geometry, PyObject** args,
                 Py_ssize_t count) except -1:
+    cdef StreamState* stream = current_state(current_ordinal())
     if recording:
         refuse_arguments(kernel, args, count)
     if count == kernel.num_usual and replay(kernel, stream, geometry, args):
@@ -689,7 +686,7 @@ cdef int launch_usual(Kernel kernel, StreamState* stream, const Geometry* geomet
     if count != kernel.num_usual or not fits(geometry, function) \
             or function.restricted and not meets(geometry, function) \
             or <long>geometry.smem > function.dynamic_smem:
-        return launch_any(kernel, stream, geometry, args, count, None)
+        return launch_any(kernel, geometry, args, count, None)
     if not pack_usual(kernel, stream.ordinal, args, blob, uses, &num_uses):
         return launch_on_tensors(kernel, geometry, stream, function, args, count)
     if kernel.num_ranges:
@@ -803,11 +800,12 @@ cdef int launch_on_tensors(Kernel kernel, const Geometry* geometry, StreamState*
     finally:
         for i in range(borrowed.count):
             borrowed.memory[i].holders -= 1
-    return launch_any(kernel, stream, geometry, args, count, None)
+    return launch_any(kernel, geometry, args, count, None)
 
 
-cdef int launch_any(Kernel kernel, StreamState* stream, const Geometry* geometry, PyObject** args,
-                    Py_ssize_t count, list declared) except -1:
+cdef int launch_any(Kernel kernel, const Geometry* geometry, PyObject** args, Py_ssize_t count,
+                    list declared) except -1:
+    cdef StreamState* stream = current_state(current_ordinal())
     cdef LoadedFunction function = loaded_on(kernel, stream.ordinal)
     cdef Arguments packed
     cdef list foreign

@@ -21,8 +21,6 @@ from cyrt.runtime.device cimport Device, current_ordinal
 from cyrt.runtime.integers cimport as_int, described
 from cyrt.runtime.interop cimport as_buffer
 from cyrt.runtime.memory cimport Memory, array_type
-from cyrt.runtime.state cimport StreamState
-from cyrt.runtime.stream cimport current_state
 
 cdef enum:
     MOST_ARGUMENTS = 64     # two words have the forms of all
@@ -360,9 +358,8 @@ cdef int launch_variant(TritonLaunch self, PyObject** args, Py_ssize_t count,
                         list declared) except -1:
     cdef PyObject* kept[MOST_ARGUMENTS]
     cdef Geometry geometry
-    cdef StreamState* stream = current_state(current_ordinal())
-    cdef Variant variant = choose(self.kernel, stream.ordinal, self.grid, args, &count, kept,
+    cdef Variant variant = choose(self.kernel, current_ordinal(), self.grid, args, &count, kept,
                                   &geometry)
     if declared is None:
-        return launch(variant.kernel, stream, &geometry, kept, count)
-    return launch_any(variant.kernel, stream, &geometry, kept, count, declared)
+        return launch(variant.kernel, &geometry, kept, count)
+    return launch_any(variant.kernel, &geometry, kept, count, declared)

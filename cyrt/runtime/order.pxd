@@ -30,9 +30,6 @@ cdef inline int use(Block* block, StreamState* stream, Access access) except -1:
         return 1
     return order_use(block, stream, access)
 cdef int order_use(Block* block, StreamState* stream, Access access) except -1
-# Return whether the stream was the last to write the block, or has read it since the last write:
-# then it may read it again without a wait.
-cdef bint may_read(const Block* block, const StreamState* stream) noexcept
 # Raise NoContents: the host reads, or the program uses at once, what is only explained.
 cdef int refuse_contents() except -1
 # Raise RuntimeError if there is no memory behind the block's address: see StreamState.explained.

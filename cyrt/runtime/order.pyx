@@ -67,10 +67,8 @@ cdef bint is_recorded_anywhere(const Block* block) noexcept:
     return False
 
 
-cdef bint may_read(const Block* block, const StreamState* stream) noexcept:
+cdef bint reads(const Block* block, const StreamState* stream) noexcept:
     cdef int i
-    if block.home == stream:
-        return True
     for i in range(block.num_readers):
         if block.readers[i] == stream:
             return True
@@ -115,7 +113,7 @@ cdef int refuse_example(const Block* block) except -1:
 
 cdef int order_use(Block* block, StreamState* stream, Access access) except -1:
     # A reader waits for what `home` wrote, not for what other streams have read since.
-    cdef bint ordered = may_read(block, stream) if access == READ else block.home == stream
+    cdef bint ordered = block.home == stream or (access == READ and reads(block, stream))
     cdef int i
     refuse_example(block)
     if block.kind == FOREIGN_MEMORY:        # `home` is the producer's stream
