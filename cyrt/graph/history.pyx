@@ -2,7 +2,6 @@
 """The history of a recorder: its last operations, in which the round of the program is found."""
 
 from libc.stdlib cimport calloc, free
-from libc.string cimport memset
 
 from cyrt.driver.cuda cimport CUfunction
 from cyrt.graph.recording cimport Node, Recording, Use, use_end
@@ -10,22 +9,17 @@ from cyrt.runtime.state cimport OVERWRITE, READ, Block
 
 cdef enum:
     SURE = 256                  # operations, at least, whose kept results are compared
-    LONGEST_KEPT = 1024         # most operations of a round that only kept results and commits tell
+    LONGEST_KEPT = 1024         # most operations of a round that only kept results and commits show
 
 cdef unsigned long long last_first = 0      # no two histories have the same numbers
-# The memory of a history that was freed, all zero: clearing all steps of a new one takes as long as
-# recording hundreds of operations, and a program whose sizes grow needs one every few batches.
-cdef Step* spare = NULL
 
 
 cdef History* new_history() noexcept:
-    global last_first, spare
+    global last_first
     cdef History* history = <History*>calloc(1, sizeof(History))
     if history == NULL:
         return NULL
-    history.steps, spare = spare, NULL
-    if history.steps == NULL:
-        history.steps = <Step*>calloc(LENGTH, sizeof(Step))
+    history.steps = <Step*>calloc(LENGTH, sizeof(Step))
     if history.steps == NULL:
         free(history)
         return NULL
@@ -35,13 +29,9 @@ cdef History* new_history() noexcept:
 
 
 cdef void free_history(History* history) noexcept:
-    global spare
-    if history == NULL:
-        return
-    memset(history.steps, 0, min(history.count, <unsigned long long>LENGTH) * sizeof(Step))
-    free(spare)
-    spare = history.steps
-    free(history)
+    if history != NULL:
+        free(history.steps)
+        free(history)
 
 
 cdef inline unsigned long long mix(unsigned long long h, unsigned long long word) noexcept:
