@@ -143,26 +143,6 @@ def test_a_chain_becomes_one_kernel(stream):
 # -- liveness --------------------------------------------------------------------------------------
 
 
-def test_a_loop_without_commits_is_fused(stream):
-    """Batches end where iterations end, since the result of each one lives for an iteration."""
-    found = []
-    for fuse in (True, False):
-        with stream(fuse=fuse):
-            encoder = cyrt.current_encoder()
-            x, b = start()
-            for iteration in range(700):
-                if iteration == 600:
-                    background.wait()
-                    before = encoder.stats()
-                x, b = chain(x, b)
-            after = encoder.stats()
-            launches = after["launches"] - before["launches"]
-            assert after["fused_plans"] - before["fused_plans"] == launches * fuse
-            assert launches == 10
-            found.append(x.numpy().tobytes())
-    assert found[0] == found[1]
-
-
 def test_a_value_that_lives_longer_has_its_contents(stream):
     kept = []
     keeping = False
