@@ -8,7 +8,7 @@ from cyrt.builtin.space cimport MAX_NDIM
 
 cdef struct View:
     int ndim
-    long long offset            # of the first element
+    long long offset            # the first element's, in elements
     long long[MAX_NDIM] dims    # shape
     long long[MAX_NDIM] steps   # strides in elements
 

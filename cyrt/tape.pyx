@@ -48,7 +48,7 @@ cdef enum:
     GRADIENT = -1
     WANTED = -2
 
-# What is kept for a value: a call's argument, its shape, type or device, or the result.
+# A value of a node is a call's argument, the shape, type or device of one, or the result.
 cdef enum Kind:
     ARGUMENT
     SHAPE

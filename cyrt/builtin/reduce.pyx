@@ -81,7 +81,7 @@ cdef struct ReduceLaunch:
 cdef struct ReducePlan:
     ReduceLaunch whole
     long long state_bytes       # if the results are computed in parts: those of their states,
-    ReduceLaunch combining      # which this launch combines
+    ReduceLaunch combining      # the launch that combines the parts
 
 cdef int COPY = catalogue.OPS.index("copy")
 # Bytes of a state, by operation and element type.
@@ -368,7 +368,7 @@ cdef int record_simplified(Recorder encoder, const Reduction* reduction, const O
     launch.params.input -= operands[1].address
     if launch.num_parts == 1:
         launch.params.out -= operands[0].address
-        nbytes -= sizeof(plan.combining)        # which is the last member
+        nbytes -= sizeof(plan.combining)        # the last member is not used
     else:
         launch.params.out = 0
         plan.state_bytes = launch.num_parts * launch.params.outputs * reduction.state_size
