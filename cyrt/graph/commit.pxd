@@ -88,6 +88,7 @@ cdef class Recorder:
     # Buffers of outside memory that the recording uses; an element None represents all exported
     # memory.
     cdef list foreign
+    cdef list spare_foreign         # an empty list for the next recording's Buffers, or None
     cdef Ranges ranges              # the addresses of that memory
     # Counted references to the tensors among it; the array of those of an earlier batch.
     cdef Tensors tensors, spare_tensors

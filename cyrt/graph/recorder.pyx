@@ -265,10 +265,12 @@ cdef int cut(Recorder self) except -1:
 
 
 cdef inline int note_foreign(Recorder self, list foreign) except -1:
-    """Keep the Buffers of outside memory alive, since the recording uses it."""
+    """Keep the Buffers of outside memory alive, since the recording uses it. This creates no object:
+    the collector could run, and a finalizer could commit."""
     self.state.outside = True
     if self.foreign is None:
-        self.foreign = foreign[:]
+        self.foreign, self.spare_foreign = self.spare_foreign, None
+        self.foreign.extend(foreign)
     elif PyList_GET_SIZE(foreign) > 1 \
             or PyList_GET_ITEM(foreign, 0) != PyList_GET_ITEM(
                 self.foreign, PyList_GET_SIZE(self.foreign) - 1):
@@ -403,8 +405,10 @@ cdef list make_ready(Recorder self, const Use* uses, int num_uses, list foreign,
             make_room(self)
         if order(self, uses, num_uses, opaque) == 0:
             order_again(self, uses, num_uses, opaque)
+        if foreign is not None and self.spare_foreign is None:
+            self.spare_foreign = []     # The collector may run, and a finalizer may record.
         # Other threads that waited, too, may have filled the batch meanwhile.
-        if continued or num_recorded(self) < self.policy.max_ops or state.capturing:
+        elif continued or num_recorded(self) < self.policy.max_ops or state.capturing:
             break
     check_owners(self, uses, num_uses)
     self.where = where
@@ -700,7 +704,8 @@ cdef bint replay_call(Recorder self, unsigned long long key, LoadedFunction func
         if not is_same_or_tensor(&own[i], &uses[i], stream):
             return False
     if tensors != NULL:
-        if not has_ranges(self, uses, num_uses):
+        if (self.foreign is None and self.spare_foreign is None) \
+                or not has_ranges(self, uses, num_uses):
             return False
         recordings.reserve_tensors(&self.tensors, tensors.count)
         note_foreign(self, foreign)

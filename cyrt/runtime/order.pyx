@@ -325,7 +325,7 @@ cdef int flush_outside(StreamState* stream, int ordinal) except -1:
         return 0
     other = states[ordinal]
     while other != NULL:
-        if other.outside and other != stream and not other.capturing:
+        if other.outside and other.pending and other != stream and not other.capturing:
             launch_for_others(other)
             return 0
         other = other.next

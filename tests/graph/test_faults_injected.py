@@ -523,6 +523,53 @@ def test_a_commit_at_every_collection(python):
     assert done.returncode == 0, (done.returncode, done.stderr)
 
 
+# The collector runs at the n-th new object of a call that uses outside memory. What it calls uses
+# such memory on another stream, which waits for all that is recorded for such memory.
+OUTSIDE = r"""
+    import gc
+    import cyrt
+
+    add = cyrt.Kernel('extern "C" __global__ void add(int* x, int y) { *x += y; }', "add")
+    arrays = [cyrt.zeros(1, dtype=cyrt.int32) for _ in range(2)]
+    views = [cyrt.pointer(each.ptr, 4) for each in arrays]
+    other = cyrt.Stream()
+    cyrt.synchronize()
+    hoard, counts = [], [0, 0]
+
+    def add_on_another_stream(phase, info):
+        global came
+        if phase == "start" and not came:
+            came = True
+            with other:
+                add[1, 1](views[1], 1)
+            counts[1] += 1
+
+    for n in range(1, 9):
+        with cyrt.batch():
+            came = False
+            # Each list and each tuple that is made next is a new object.
+            hoard.append(([[] for _ in range(200)], [(i,) for i in range(200)]))
+            gc.disable()
+            gc.collect()
+            gc.callbacks.append(add_on_another_stream)
+            gc.set_threshold(n)
+            gc.enable()
+            add[1, 1](views[0], 1)
+            gc.disable()
+            gc.callbacks.clear()
+            counts[0] += 1
+    assert [int(x[0]) for x in arrays] == counts
+    print(counts[1])
+"""
+
+
+def test_a_collection_while_outside_memory_is_noted(python):
+    done = python(OUTSIDE, seconds=60)
+    assert done.returncode == 0, done.stderr
+    if sys.version_info < (3, 12):  # later ones run no collector inside a call
+        assert int(done.stdout) > 1
+
+
 # A batch is copied into lists: the collector runs as any object is made.
 COPYING = r"""
     import gc
