@@ -262,21 +262,20 @@ def look_for_signals():
 
 
 @pytest.mark.parametrize("block", BEGINNINGS)
-def test_ctrl_c_at_the_beginning_of_a_block(interrupt, block):
+def test_ctrl_c_at_the_beginning_of_a_block(interrupt, block, fresh_stream):
     """Who keeps the exception keeps the frames; the block has ended all the same."""
     name, begin = BEGINNINGS[block]
-    with cyrt.Stream():
-        encoder, x = cyrt.current_encoder(), cyrt.zeros(100)
-        check_ended(encoder, x)
-        interrupt.replace(name)  # compiles a library, while nothing is recorded
-        opened = begin(encoder)
-        interrupt(name)
-        with pytest.raises(KeyboardInterrupt) as kept, opened:
-            look_for_signals()
-        assert interrupt.came(name)
-        check_ended(encoder, x)
-        assert (x.numpy() == 4).all()
-        del kept
+    encoder, x = cyrt.current_encoder(), cyrt.zeros(100)
+    check_ended(encoder, x)
+    interrupt.replace(name)  # compiles a library, while nothing is recorded
+    opened = begin(encoder)
+    interrupt(name)
+    with pytest.raises(KeyboardInterrupt) as kept, opened:
+        look_for_signals()
+    assert interrupt.came(name)
+    check_ended(encoder, x)
+    assert (x.numpy() == 4).all()
+    del kept
 
 
 def test_ctrl_c_before_the_end_of_a_block(interrupt):
