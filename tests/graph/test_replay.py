@@ -24,6 +24,7 @@ from outside import until
 
 import cyrt
 from cyrt.graph import commit as commits
+from cyrt.graph import plan_cache
 
 pytestmark = pytest.mark.usefixtures("batched")
 N = 64
@@ -62,9 +63,10 @@ def relay():
     return cyrt.Kernel(SOURCE, "relay", pdl=True)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def streams():
-    """All streams: a new one would else have the plans of one that has ended."""
+    """The test's streams. None has the plans of one that has ended."""
+    plan_cache.forget()
     return []
 
 
