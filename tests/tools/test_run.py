@@ -40,7 +40,8 @@ def test_the_matrix_runs_each_mode(tool, monkeypatch, capsys):
     monkeypatch.setattr(tool, "another_python", lambda: None)
     calls = run_matrix(tool, monkeypatch)
     assert [set(environment.items()) for _, environment in calls] == [
-        {("CYRT_DEVICE", "emulated"), tuple(mode.split("="))} for mode in MODES
+        {("CYRT_DEVICE", "emulated"), ("OPENBLAS_NUM_THREADS", "1"), tuple(mode.split("="))}
+        for mode in MODES
     ]
     assert all(command[0].name == "pytest" and command[-1] == "tests/nn" for command, _ in calls)
     output = capsys.readouterr().out
