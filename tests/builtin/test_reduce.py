@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 
 import numpy as np
@@ -11,13 +10,13 @@ from explaining import explain
 from reduce_reference import REFERENCES, SPECIAL, compare
 
 import cyrt
-from cyrt.builtin import catalogue, loading
+from cyrt.builtin import catalogue
 from cyrt.builtin.rows import reduce as rows
 from cyrt.dtypes import DTYPES, dtype
 
 LIMIT = 2**31
 # These are to others what int8 is to int16.
-SAME = ("int16", "uint8", "uint32")
+SAME = ("int16", "int64", "uint8", "uint16", "uint32")
 
 
 def launches(op, name, shape, axes, strides=None):
@@ -103,28 +102,6 @@ def test_too_many_reduced_dimensions_are_copied_first():
     assert {name for name, _, _ in copies} == {"cyrt_copy_uint32_strided"}
     merged = launches("max", "float32", shape, tuple(range(10)))
     assert all(name.startswith("cyrt_max") for name, _, _ in merged)
-
-
-@pytest.fixture(scope="module")
-def compiled_at_once():
-    """What the wheel does not hold, compiled a module at a time: it takes half the time."""
-    compiled = loading.compile_rows
-
-    @functools.cache
-    def whole(name):
-        return compiled(
-            [row for row in catalogue.modules()[name] if not row.prebuilt], cyrt.Device()
-        )
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            loading,
-            "compile_rows",
-            lambda rows, device: (
-                whole(rows[0].module) if rows[0].template == "reduce" else compiled(rows, device)
-            ),
-        )
-        yield
 
 
 @pytest.mark.usefixtures("compiled_at_once")

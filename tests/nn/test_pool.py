@@ -78,10 +78,14 @@ def test_errors_of_means_do_not_grow_with_the_window(channels, rng):
         exact_mean = values.mean((1, 2), dtype=np.float64)
         found = nn.avg_pool(cyrt.asarray(values), 150).numpy()[0, 0]
         np.testing.assert_allclose(found, exact_mean, 2e-6)
-    # Each element is in all 100 windows; the gradient is their gradients' mean.
-    ones = cyrt.full((1, 100, 100, 1), 0.1)
-    found = nn.avg_pool_vjp(ones, cyrt.zeros((1, 199, 199, 1)), 100, stride=1)
-    np.testing.assert_allclose(found.numpy()[0, 99, 99], 0.1, 2e-6)
+
+
+def test_errors_of_gradients_of_means_do_not_grow_with_the_window():
+    """One element is in all 60 * 60 windows; its gradient is their gradients' mean. A sum of these
+    one by one is off by 1e-5."""
+    ones = cyrt.full((1, 60, 60, 1), 0.1)
+    found = nn.avg_pool_vjp(ones, cyrt.zeros((1, 119, 119, 1)), 60, stride=1)
+    np.testing.assert_allclose(found.numpy()[0, 59, 59], 0.1, 2e-6)
 
 
 def test_infinities_in_large_windows():
