@@ -19,10 +19,23 @@ cdef int make_current(Block* block, StreamState* stream) except -1
 cdef int grow_readers(Hazard* hazard) except -1
 cdef bint add_room(Hazard* hazard) noexcept
 
-# Make the stream's older state of a block, which is of a recording that was committed, that of its
-# recording. Add the block's size to `bytes` if the recording did not use the block.
-cdef inline void begin_uses(Block* block, const StreamState* stream, size_t* bytes) noexcept:
+# Return whether the stream's next operation may use a block of this context's device memory without
+# a wait. That is so if only the stream has used the block since it wrote it, or if the operation
+# reads it and the stream alone has read it since another stream wrote it. If several streams have
+# read it, the answer is False, and `use` decides: a call here would cost registers. The answer True
+# means that the block's state is the stream's, or of a recording that was committed.
+cdef inline bint is_ordered(const Block* block, const StreamState* stream,
+                            Access access) noexcept:
+    if block.num_readers == 0:
+        return block.home == stream
+    return access == READ and block.num_readers == 1 and block.readers[0] == stream \
+        and block.hazard.stream == stream
+
+# Make the state of a block, which is the stream's, or of a recording that was committed, that of
+# the stream's recording. Add the block's size to `bytes` if the recording did not use the block.
+cdef inline void begin_uses(Block* block, StreamState* stream, size_t* bytes) noexcept:
     if block.hazard.epoch != stream.recording_epoch:
+        block.hazard.stream = stream
         block.hazard.epoch = stream.recording_epoch
         block.hazard.writer = -1
         block.hazard.num_readers = 0

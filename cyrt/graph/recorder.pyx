@@ -553,7 +553,7 @@ cdef int record(Recorder self, const Operation* operation, Use* uses, int num_us
         for i in range(num_uses):
             block = uses[i].block
             uses[i].generation = block.generation
-            ready = ready and block.home == state and block.num_readers == 0
+            ready = ready and hazards.is_ordered(block, state, uses[i].access)
         if not ready:
             foreign = make_ready(self, uses, num_uses, foreign, opaque)
             if state.capturing:

@@ -31,7 +31,7 @@
 
 from libc.string cimport memcmp, memcpy
 
-from cyrt.graph.hazards cimport begin_uses
+from cyrt.graph.hazards cimport begin_uses, is_ordered
 from cyrt.graph.recording cimport (
     CLUSTER, Node, Operation, Recording, Use, hold_owner, use_end,
 )
@@ -106,7 +106,7 @@ cdef inline bint play(Replay* replay, StreamState* stream, const Operation* oper
     for i in range(num_uses):
         block = uses[i].block
         if block.hazard.stream != stream or not (
-                ordered or (block.home == stream and block.num_readers == 0)):
+                ordered or is_ordered(block, stream, uses[i].access)):
             return False
     if operation.early != NULL:
         early = <unsigned int*>(script.blob + node.params + operation.early.word)

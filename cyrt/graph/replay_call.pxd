@@ -26,7 +26,7 @@ from cpython.object cimport PyObject
 from cyrt.driver.table cimport READY, disturbances, faulted, process
 from cyrt.graph.commit cimport Recorder
 from cyrt.graph.completion cimport handling
-from cyrt.graph.hazards cimport begin_uses, note_writes
+from cyrt.graph.hazards cimport begin_uses, is_ordered, note_writes
 from cyrt.graph.policy cimport Policy
 from cyrt.graph.recording cimport (
     LAUNCH, STEP, Geometry, Node, Recording, Step, Use, hold_owner, use_end,
@@ -85,13 +85,12 @@ cdef inline Step* step_of(const StreamState* stream) noexcept:
 cdef inline void* params_of(const StreamState* stream, const Node* node) noexcept:
     return (<Recorder>stream.encoder).replay.script.blob + node.params
 
-# Return whether an operand has the block of a use, and only the stream itself has used that.
+# Return whether an operand has the block of a use, which is ordered.
 cdef inline bint is_same_use(const Use* use, const Block* block,
                              const StreamState* stream) noexcept:
-    return use.block == block and block.home == stream and block.num_readers == 0
+    return use.block == block and is_ordered(block, stream, use.access)
 
-# Return whether a use is that of a node, of memory that only the stream itself has used, or of a
-# tensor.
+# Return whether a use is that of a node, of memory that is ordered, or of a tensor.
 cdef inline bint is_same_or_tensor(const Use* own, const Use* use,
                                    const StreamState* stream) noexcept:
     return own.access == use.access and (

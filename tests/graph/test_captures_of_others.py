@@ -251,6 +251,33 @@ def test_recorded_work_on_the_memory_is_refused(module, library, capturing, batc
     assert (own.numpy() == 1).all()
 
 
+def test_replayed_work_on_memory_that_was_copied_to_is_refused(
+    module, library, capturing, batched, pooled
+):
+    """Another stream has used the memory, and the copy, which is not recorded, has followed."""
+    x, y = tensors(library)
+    a, own = cyrt.zeros(N), cyrt.zeros(N)
+    with cyrt.Stream():
+        for i in range(9):
+            if i:
+                with cyrt.Stream():
+                    own += 1
+                own.copy_from(np.full(N, i, np.float32))
+            a += 1
+            own += 1
+            if i == 8:
+                break
+            a += 1
+            cyrt.commit()
+        with capturing() as captured:
+            with pytest.raises(RuntimeError, match=r"cyrt\.commit\(\) before the capture"):
+                module["add"][1, N](own, own, y, N)
+            module["add"][1, N](x, x, y, N)
+        assert captured.nodes == 1
+        assert (own.numpy() == 9).all()
+        assert (a.numpy() == 17).all()
+
+
 def test_a_batch_that_was_recorded_before_waits_for_the_end(module, library, capturing, batched):
     x, y = tensors(library)
     encoder = cyrt.CommandEncoder()

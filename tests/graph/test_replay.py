@@ -622,6 +622,84 @@ def test_a_surprise_in_a_long_batch(in_each_mode, make, what):
     check_surprise(in_each_mode, what, make, 4, False)
 
 
+class Reader:
+    """A chain of operations that read what another stream has written."""
+
+    STEPS = 8
+
+    def __init__(self, module, writer, third):
+        self.add, self.writer, self.third = module["add"], writer, third
+        self.x, self.expected, self.value = cyrt.zeros(N), 0.0, 1.0
+        with writer:
+            self.b = cyrt.ones(N)
+
+    def run(self, at=None, surprise=None):
+        for i in range(self.STEPS):
+            if i == at:
+                surprise(self)
+            if i % 2:
+                self.add[1, N](self.x, self.b, self.x, N)
+            else:
+                self.x = self.x + self.b
+            self.expected += self.value
+
+    def write(self, stream):
+        with stream:
+            self.b += 1
+        self.value += 1
+
+    def read(self, stream):
+        with stream:
+            self.other = self.b * 2
+
+    def make_again(self):
+        del self.b
+        with self.writer:
+            self.b = cyrt.full(N, 3.0)
+        self.value = 3.0
+
+    def copy(self, stream):
+        with stream:
+            self.b.copy_from(np.full(N, 5, np.float32))
+        self.value = 5.0
+
+
+READS_OF_OTHERS = {
+    "a write of the writer": lambda p, own: p.write(p.writer),
+    "a write of a third stream": lambda p, own: p.write(p.third),
+    "a write of its own": lambda p, own: p.write(own),
+    "a read of the writer": lambda p, own: p.read(p.writer),
+    "a read of a third stream": lambda p, own: p.read(p.third),
+    "a read of all, and a write": lambda p, own: (p.read(p.third), p.read(own), p.write(p.writer)),
+    "other memory": lambda p, own: p.make_again(),
+    "a copy of the writer": lambda p, own: p.copy(p.writer),
+    "a copy of its own": lambda p, own: p.copy(own),
+    "a commit of the writer": lambda p, own: (p.write(p.writer), p.writer.synchronize()),
+}
+
+
+@pytest.mark.parametrize("at", [0, 3])
+@pytest.mark.parametrize("what", READS_OF_OTHERS)
+def test_memory_that_another_stream_has_written(in_each_mode, module, streams, pooled, what, at):
+    def program(encoder):
+        streams.extend([cyrt.Stream(), cyrt.Stream()])
+        p, replayed = Reader(module, *streams[-2:]), []
+        for i in range(2 * SETTLING + 1):
+            before = encoder.stats()["replayed"]
+            if i == SETTLING:
+                p.run(at, lambda p: READS_OF_OTHERS[what](p, encoder.stream))
+            else:
+                p.run()
+            cyrt.commit()
+            replayed.append(encoder.stats()["replayed"] - before)
+        program.replayed = replayed[SETTLING - 1]
+        assert (p.x.numpy() == p.expected).all()
+        return [p.x, p.b]
+
+    in_each_mode(program, patches=False, timeless=False)
+    assert program.replayed == Reader.STEPS
+
+
 # --- what a script must not be ---
 
 
