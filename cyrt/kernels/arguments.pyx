@@ -180,9 +180,10 @@ cdef object wrong_device(const Block* block, int ordinal):
 
 
 cdef list declared_memory(str name, reads, writes):
-    cdef list found = []
+    cdef list found
     if reads is None and writes is None:
         return None
+    found = []
     for what, buffers, write in (("reads", reads, False), ("writes", writes, True)):
         if buffers is not None and not isinstance(buffers, (list, tuple, set, frozenset)):
             raise TypeError(f"{name}: {what}: expected a list of Buffers and arrays, got "

@@ -9,6 +9,7 @@ from cyrt.kernels.arguments cimport declared_memory, use_declared
 from cyrt.kernels.geometry cimport check_cluster, check_cooperative, dimension, dynamic_smem
 from cyrt.kernels.kernel cimport (
     Arguments, Kernel, allocate_arguments, allow_declared, argument_tuple, check_launch, pack,
+    replay_launch,
 )
 from cyrt.kernels.vectorcall cimport PySequence_Fast_ITEMS
 from cyrt.runtime.module cimport LoadedFunction
@@ -45,12 +46,15 @@ cdef int record_launch(Recorder recorder, kernel, grid, block, args, smem, clust
         kernel, grid, block, smem, args = kernel._choose(ordinal, grid, block, smem, args)
         cooperative = cooperative or (<Kernel>kernel).cooperative
     self = <Kernel>kernel
-    function = self.load(ordinal)
     dimension(grid, "grid", geometry.grid)
     dimension(block, "block", geometry.block)
     geometry.smem = dynamic_smem(smem)
     values = argument_tuple(self.name, args)
     declared = declared_memory(self.name, reads, writes)
+    if declared is None and cluster is None and not cooperative and replay_launch(
+            self, recorder, &geometry, PySequence_Fast_ITEMS(values), len(values)):
+        return 0
+    function = self.load(ordinal)
     if cluster is not None:
         dimension(cluster, "cluster", sizes)
     allocate_arguments(self, len(values), len(declared or ()), &packed)

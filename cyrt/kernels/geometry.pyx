@@ -1,13 +1,12 @@
 """Grid and block: parsed from Python values, and rejected with the reason."""
 
+from cpython.long cimport PyLong_CheckExact
+from cpython.object cimport PyObject
+
 from cyrt.graph.recording cimport Geometry
 from cyrt.runtime.device cimport Device
-from cyrt.runtime.integers cimport as_int, described
+from cyrt.runtime.integers cimport as_int, described, read_long
 from cyrt.runtime.module cimport Limits, LoadedFunction
-
-cdef extern from "Python.h":
-    int PyLong_CheckExact(object)
-    long PyLong_AsLongAndOverflow(object, int*) except? -1
 
 cdef enum:
     MOST = 0xffffffff
@@ -28,12 +27,10 @@ cdef bint dimension(value, str what, unsigned int* target) except -1:
     cdef long size
     cdef object whole
     target[0] = target[1] = target[2] = 1
-    if PyLong_CheckExact(value):
-        size = PyLong_AsLongAndOverflow(value, &i)
-        if 0 < size <= <long>MOST:
-            target[0] = <unsigned int>size
-            return True
-    i = 0
+    if PyLong_CheckExact(value) and read_long(<PyObject*>value, &size) \
+            and 0 < size <= <long>MOST:
+        target[0] = <unsigned int>size
+        return True
     whole = value
     if not isinstance(value, tuple):
         constant = False
@@ -99,6 +96,10 @@ cdef int divide_grid(str name, LoadedFunction function, const Geometry* geometry
 
 
 cdef unsigned int dynamic_smem(value) except? 0xffffffff:
+    cdef long size
+    if PyLong_CheckExact(value) and read_long(<PyObject*>value, &size) \
+            and 0 <= size <= 0x7fffffff:
+        return <unsigned int>size
     number = as_int(value)
     if number is None:
         raise TypeError(f"smem: expected a number of bytes, got {described(value)}")

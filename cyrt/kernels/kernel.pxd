@@ -2,6 +2,7 @@
 
 from cpython.object cimport PyObject
 
+from cyrt.graph.commit cimport Recorder
 from cyrt.graph.recording cimport Geometry, Use
 from cyrt.kernels.packing cimport Param
 from cyrt.kernels.vectorcall cimport Vectorcall
@@ -47,6 +48,11 @@ cdef int launch(Kernel kernel, const Geometry* geometry, PyObject** args,
                 Py_ssize_t count) except -1
 cdef int launch_any(Kernel kernel, const Geometry* geometry, PyObject** args, Py_ssize_t count,
                     list declared) except -1
+
+# Replay a launch without keywords if it is the next call of the encoder's script. Return whether it
+# was replayed.
+cdef bint replay_launch(Kernel kernel, Recorder encoder, const Geometry* geometry,
+                        PyObject** args, Py_ssize_t count) noexcept
 
 # Call a launch with keywords: it has `reads` and `writes`; `advice` ends the error of others.
 cdef object call_by_name(object launch, str kernel, PyObject** args, Py_ssize_t positional,

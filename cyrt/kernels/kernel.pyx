@@ -667,6 +667,12 @@ cdef int refuse_arguments(Kernel kernel, PyObject** args, Py_ssize_t count) exce
     return 0
 
 
+cdef bint replay_launch(Kernel kernel, Recorder encoder, const Geometry* geometry,
+                        PyObject** args, Py_ssize_t count) noexcept:
+    return encoder.state.encoder == <void*>encoder and count == kernel.num_usual \
+        and not recording and replay(kernel, encoder.state, geometry, args)
+
+
 cdef int launch(Kernel kernel, const Geometry* geometry, PyObject** args,
                 Py_ssize_t count) except -1:
     cdef StreamState* stream = current_state(current_ordinal())
