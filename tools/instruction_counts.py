@@ -35,6 +35,8 @@ NAMES = (
     "x[1:-1, 1:-1]",
     "x.sum(axis=1)",
     "x + b, commit()",
+    "x + b of another stream",
+    "encoder.add_kernel(...)",
 )
 
 Loop = Callable[[int], None]
@@ -85,7 +87,32 @@ def programs() -> tuple[Loop, ...]:
             x = x + b
             commit()
 
-    return floats, add, launch, take_slice, sum_rows, add_and_commit
+    def add_of_another_stream(rounds: int) -> None:
+        with stream:
+            x = c
+            for _ in range(rounds):
+                x = x + b
+
+    def add_kernel(rounds: int) -> None:
+        add_kernel = encoder.add_kernel
+        for _ in range(rounds):
+            add_kernel(kernel, 1, 32, (b, z, 16))
+
+    stream, encoder = cyrt.Stream(), cyrt.CommandEncoder()
+    with stream:
+        c = cyrt.zeros(16)
+    with encoder.stream:
+        z = cyrt.zeros(16)
+    return (
+        floats,
+        add,
+        launch,
+        take_slice,
+        sum_rows,
+        add_and_commit,
+        add_of_another_stream,
+        add_kernel,
+    )
 
 
 def run_programs() -> None:

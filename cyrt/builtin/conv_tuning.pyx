@@ -84,7 +84,7 @@ def choose(make, int ordinal, str version):
             convolution = make()
     stream, recorder = Stream(ordinal), Recorder.__new__(Recorder)
     # Without graphs: plans of graphs, which are kept, would hold the templates of the slower plans.
-    attach(recorder, stream.state, False)
+    attach(recorder, stream.state, False, 0)
     try:
         times = measure(convolution, stream, recorder)
     finally:

@@ -16,6 +16,9 @@
 #   begins a group behind that.
 # - A function that puts work on the stream directly, or exports memory or the stream's handle,
 #   commits first: it calls `flush` of runtime, which calls `commit` through runtime/seam.
+# - An encoder that the program has made leaves its scripts to the next one that it makes for the
+#   stream, if that has the same settings. It does not leave its policy: how long no round was found
+#   tells nothing of the next program, and its rounds keep memory.
 # - An operation that uses lost memory is recorded but not launched: what it would have written is
 #   lost, too.
 
@@ -51,9 +54,12 @@ cdef int launch_on_producer(StreamState* producer, LoadedFunction function,
                             int num_uses) except -1
 # Launch the batch if it ends behind the operation, which consists of several kernels.
 cdef int commit_if_complete(Recorder self, list foreign) except -1
-cdef int attach(Recorder self, StreamState* state, graphs) except -1
+# Make the recorder the stream's encoder. `max_ops`: the most operations of a batch; 0: the default.
+cdef int attach(Recorder self, StreamState* state, graphs, int max_ops) except -1
 # Launch what is recorded, and close the encoder; the stream continues without it.
 cdef void detach(Recorder self) noexcept
+# Drop the scripts that ended encoders of a device's streams have left.
+cdef int forget_left_scripts(int ordinal) except -1
 # Note that something was added to the recording.
 cdef void mark_pending(Recorder self) noexcept
 # Keep an object alive until the batch that is recorded now has ended.

@@ -16,7 +16,8 @@ from cyrt.driver.frames import outside_line
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport READY, check, cu, disturbances, faulted, process
 from cyrt.graph cimport (
-    direct as directly, hazards, policy as policies, recording as recordings, replay as replays,
+    direct as directly, fusion as fusions, hazards, policy as policies, recording as recordings,
+    replay as replays,
 )
 from cyrt.graph import commit as _commit, completion as _completion
 from cyrt.graph.commit cimport (
@@ -33,6 +34,7 @@ from cyrt.graph.ranges cimport resolve
 from cyrt.graph.recording cimport (
     COPY, EMPTY, KERNEL, LAUNCH, TEMPLATE, Node, Recording, Tensors,
 )
+from cyrt.graph.replay cimport Replay
 from cyrt.graph.replay_call cimport (
     admit_calls, geometry_of, hold_kernel, is_quiet, is_same_or_tensor, is_verified, next_call,
     note_call, num_uses_of, params_of, replay_next, uses_of,
@@ -68,6 +70,22 @@ cdef enum:
 
 # The class CommandEncoder; kernels/seam sets it.
 encoder_class = None
+# The Scripts that ended encoders have left, by the address of the stream's state.
+cdef dict left_scripts = {}
+
+
+cdef class Scripts:
+    """The scripts of an ended encoder, and the settings that they depend on."""
+    cdef Replay replay
+    cdef int max_ops
+    cdef size_t max_bytes
+    cdef bint early_loads
+    cdef unsigned int fuse_after
+
+    def __dealloc__(self):
+        if process == READY:
+            fusions.abandon_all(self.replay.scripts)
+        replays.forget(&self.replay)
 
 
 cdef Recorder encoder_of(StreamState* state):
@@ -75,31 +93,35 @@ cdef Recorder encoder_of(StreamState* state):
     if state.encoder != NULL:
         return <Recorder>state.encoder
     encoder = encoder_class.__new__(encoder_class)
-    prepare(encoder, state, None)
+    prepare(encoder, state, None, 0)
     if state.encoder == NULL:       # no finalizer has created one meanwhile
         record_for(encoder, state)
         encoders[<size_t>state] = encoder
     return <Recorder>state.encoder
 
 
-cdef int attach(Recorder self, StreamState* state, graphs) except -1:
+cdef int attach(Recorder self, StreamState* state, graphs, int max_ops) except -1:
+    cdef Scripts left
     if state.explained:
         raise RuntimeError("a function that is explained makes no CommandEncoder for its stream")
-    prepare(self, state, graphs)
+    prepare(self, state, graphs, max_ops)
     while state.encoder != NULL:        # the new one replaces it
         if (<Recorder>state.encoder).stream_ is not None:
             raise ValueError("another CommandEncoder was made for the stream")
         detach(<Recorder>state.encoder)
         PyErr_CheckSignals()            # Ctrl-C has ended its wait
+    left = left_scripts.pop(<size_t>state, None)
+    if left is not None and self.replay.enabled and has_settings(self, left):
+        replays.exchange_scripts(&self.replay, &left.replay)
     record_for(self, state)
-    return 0
+    return 0                            # If the scripts were not taken, they are dropped now.
 
 
-cdef int prepare(Recorder self, StreamState* state, graphs) except -1:
+cdef int prepare(Recorder self, StreamState* state, graphs, int max_ops) except -1:
     self.graphs = settings.get("CYRT_GRAPHS") if graphs is None else graphs
     self.blocking = settings.get("CYRT_LAUNCH_BLOCKING")
     policies.set_limit(&self.policy, state, 1 if self.blocking or not self.graphs or state.thread
-                       else settings.get("CYRT_MAX_OPS_PER_GRAPH"))
+                       else max_ops or settings.get("CYRT_MAX_OPS_PER_GRAPH"))
     self.direct = not self.graphs and not self.blocking
     self.early_loads = settings.get("CYRT_EARLY_LOADS")
     self.replay.enabled = settings.get("CYRT_REPLAY") != "0"
@@ -115,6 +137,37 @@ cdef int prepare(Recorder self, StreamState* state, graphs) except -1:
     self.in_flight = deque()
     self.launched = [None] * IN_FLIGHT
     self.thread = threading.get_ident()
+    return 0
+
+
+cdef bint has_settings(Recorder self, Scripts left) noexcept:
+    return (self.policy.max_ops == left.max_ops and self.max_bytes == left.max_bytes
+            and self.early_loads == left.early_loads and self.fuse_after == left.fuse_after)
+
+
+cdef void leave_scripts(Recorder self) noexcept:
+    """Leave the scripts to the next encoder that the program makes for the stream."""
+    cdef StreamState* state = self.state
+    cdef Scripts left
+    if self.stream_ is None or self.policy.max_ops == 1 or self.replay.scripts == NULL \
+            or self.replay.script != NULL or self.replay.num_readers or faulted[state.ordinal] \
+            or contexts[state.ordinal].epoch != state.epoch:
+        return
+    try:
+        left = Scripts.__new__(Scripts)     # The collector does not run: it has no references.
+        left.max_ops, left.max_bytes = self.policy.max_ops, self.max_bytes
+        left.early_loads, left.fuse_after = self.early_loads, self.fuse_after
+        replays.exchange_scripts(&left.replay, &self.replay)
+        left_scripts[<size_t>state] = left
+    except MemoryError:
+        pass
+
+
+cdef int forget_left_scripts(int ordinal) except -1:
+    # A reset has emptied the list of the device's states, but the states stay allocated.
+    for address in list(left_scripts):
+        if (<StreamState*><size_t>address).ordinal == ordinal:
+            left_scripts.pop(address, None)         # may run finalizers
     return 0
 
 
@@ -180,6 +233,7 @@ cdef void detach(Recorder self) noexcept:
     state.nodes = -1
     state.site = NULL
     self.closed = True
+    leave_scripts(self)
     self.in_flight = None           # finalizers run when the stream is consistent
 
 

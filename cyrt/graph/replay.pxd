@@ -165,6 +165,8 @@ cdef void check_call(Replay* replay, const Operation* operation, const Use* uses
                      int num_uses) noexcept
 # Raise RuntimeError unless the script equals a new recording of its operations.
 cdef int verify(Replay* replay, StreamState* stream) except -1
+# Exchange the scripts, none of which is replayed.
+cdef void exchange_scripts(Replay* one, Replay* other) noexcept
 # Free the scripts that are neither replayed nor launched, unless a commit may read one.
 cdef void free_idle(Replay* replay) noexcept
 # Free all scripts.

@@ -295,6 +295,13 @@ cdef int verify(Replay* replay, StreamState* stream) except -1:
     return 0
 
 
+cdef void exchange_scripts(Replay* one, Replay* other) noexcept:
+    one.scripts, other.scripts = other.scripts, one.scripts
+    one.count, other.count = other.count, one.count
+    one.last, other.last = other.last, one.last
+    one.clock, other.clock = other.clock, one.clock
+
+
 cdef void free_idle(Replay* replay) noexcept:
     cdef Recording* idle = NULL
     cdef Recording* each = replay.scripts

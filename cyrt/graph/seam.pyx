@@ -8,7 +8,9 @@ from cyrt.graph.commit cimport (
 from cyrt.graph.fusion cimport abandon_all
 from cyrt.graph.loss cimport count_holders, error_of
 from cyrt.graph.plan_cache cimport forget_plans, release_plans
-from cyrt.graph.recorder cimport encoder_of, end_encoder, keep, record_copy
+from cyrt.graph.recorder cimport (
+    encoder_of, end_encoder, forget_left_scripts, keep, record_copy,
+)
 from cyrt.graph.replay cimport free_idle
 from cyrt.graph.template cimport forget_templates
 from cyrt.runtime cimport seam
@@ -36,12 +38,13 @@ cdef int free_scripts(int ordinal) except -1:
                 abandon_all(encoder.replay.scripts)
             free_idle(&encoder.replay)
         state = state.next
-    return 0
+    return forget_left_scripts(ordinal)
 
 
 cdef int forget_device(int ordinal) except -1:
     forget_plans(ordinal)
     forget_templates(ordinal)
+    forget_left_scripts(ordinal)
     return 0
 
 

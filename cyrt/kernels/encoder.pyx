@@ -11,7 +11,7 @@ cdef extern from "pythread.h":
 
 from cyrt.driver.cuda cimport *
 from cyrt.driver.errors import CudaError
-from cyrt.graph cimport completion, policy as policies, recorder as recorders
+from cyrt.graph cimport completion, recorder as recorders
 from cyrt.graph.child cimport (
     ChildGraph, begin_capture, copy_graph, discard_capture, end_capture,
 )
@@ -137,12 +137,10 @@ cdef class CommandEncoder(Recorder):
             most_ops = positive(max_ops, "max_ops")
         if max_mb is not None:
             self.max_bytes = <size_t>positive(max_mb, "max_mb") << 20
-        recorders.attach(self, target.live(), graphs)
+        recorders.attach(self, target.live(), graphs, most_ops)
         self.stream_ = target
         self.deferred = 1           # the user commits, not each use of other libraries' memory
         encoders[<size_t>self.state] = weakref.ref(self)
-        if most_ops and self.policy.max_ops > 1:
-            policies.set_limit(&self.policy, self.state, most_ops)
 
     def __del__(self):
         if self.stream_ is not None and not self.closed:

@@ -21,6 +21,7 @@ from calls import Vectors
 from calls import record as record_call
 from gates import Gate
 from outside import until
+from whole_rounds import Round as WholeRound
 
 import cyrt
 from cyrt.graph import commit as commits
@@ -698,6 +699,151 @@ def test_memory_that_another_stream_has_written(in_each_mode, module, streams, p
 
     in_each_mode(program, patches=False, timeless=False)
     assert program.replayed == Reader.STEPS
+
+
+class OfEncoder:
+    """A chain of kernels, which are recorded by ``encoder.add_kernel``."""
+
+    STEPS = 8
+
+    def __init__(self, module, second):
+        self.add, self.subtract = module["add"], module["subtract"]
+        self.both, self.b, self.other = cyrt.zeros(2 * N), cyrt.ones(N), cyrt.ones(N) * 3
+        self.x, self.second = self.both[:N], second
+        cyrt.synchronize()
+
+    def run(self, encoder, at=None, surprise=None):
+        for i in range(self.STEPS):
+            if i != at or not surprise(self, encoder):
+                self.step(encoder)
+
+    def step(self, encoder, kernel=None, grid=1, b=None, x=None, n=N, **keywords):
+        x = self.x if x is None else x
+        b = self.b if b is None else b
+        encoder.add_kernel(kernel or self.add, grid, N, (x, b, x, n), **keywords)
+
+    def use_elsewhere(self):
+        cyrt.commit()
+        with self.second:
+            self.b += 1
+
+
+# What comes instead of a step, or before it if it returns None.
+OF_ENCODER = {
+    "another kernel": lambda p, e: p.step(e, p.subtract) or True,
+    "another number": lambda p, e: p.step(e, n=N // 2) or True,
+    "another type of number": lambda p, e: p.step(e, n=np.int64(N)) or True,
+    "another grid": lambda p, e: p.step(e, grid=(1, 2)) or True,
+    "shared memory": lambda p, e: p.step(e, smem=16) or True,
+    "another operand": lambda p, e: p.step(e, b=p.other) or True,
+    "another view of the block": lambda p, e: p.step(e, x=p.both[N:]) or True,
+    "named memory": lambda p, e: p.step(e, reads=[p.b, p.x], writes=[p.x]) or True,
+    "a fill": lambda p, e: e.add_memset(p.x, 0) or True,
+    "one more": lambda p, e: p.step(e),
+    "one less": lambda p, e: True,
+    "a commit": lambda p, e: e.commit(),
+    "another stream": lambda p, e: p.use_elsewhere(),
+}
+
+
+@pytest.mark.parametrize("often", ["one", "one a round"])
+@pytest.mark.parametrize("what", OF_ENCODER)
+def test_an_encoder_that_the_program_makes(in_each_mode, module, streams, pooled, often, what):
+    """One for all rounds, or a new one for each, which goes on with the scripts of the last one."""
+
+    def program(_):
+        streams.append(cyrt.Stream())
+        p = OfEncoder(module, streams[-1])
+        stream = cyrt.Stream()
+        program.replayed = 0
+        with contextlib.ExitStack() as blocks:
+            encoder = None
+            for i in range(2 * SETTLING + 1):
+                at = 3 if i == SETTLING else None
+                if often != "one" or encoder is None:
+                    encoder = blocks.enter_context(cyrt.CommandEncoder(stream))
+                before = encoder.stats()["replayed"]
+                p.run(encoder, at, OF_ENCODER[what])
+                if often == "one":
+                    encoder.commit()
+                else:
+                    encoder.close()
+                replayed = encoder.stats()["replayed"] - before
+                if i in (SETTLING - 1, 2 * SETTLING):
+                    program.replayed += replayed
+        p.second.synchronize()
+        return [p.both, p.b]
+
+    in_each_mode(program, patches=False, timeless=what != "another stream")
+    assert program.replayed == 2 * OfEncoder.STEPS
+
+
+def test_encoders_of_new_streams_and_other_limits(setting, module, streams, pooled):
+    """A Stream takes over the state of one that has ended. Other limits end batches elsewhere."""
+    setting(CYRT_REPLAY="1")
+    p, priority = OfEncoder(module, None), -1
+
+    def run(**limits):
+        with cyrt.CommandEncoder(cyrt.Stream(priority=priority), **limits) as encoder:
+            p.run(encoder)
+        return encoder.stats()["replayed"]
+
+    cyrt.synchronize()
+    gc.collect()
+    for _ in range(SETTLING):
+        replayed = run()
+    assert replayed == OfEncoder.STEPS
+    assert [run(max_ops=OfEncoder.STEPS - 1), run(max_mb=7), run(graphs=False)] == [0, 0, 0]
+    for _ in range(SETTLING):
+        replayed = run()
+    assert replayed == OfEncoder.STEPS
+    cyrt.trim_memory()
+    assert run() == 0
+    for _ in range(SETTLING):
+        run()
+    setting(CYRT_REPLAY="0")
+    assert run() == 0
+    assert (p.x.numpy() == (3 * SETTLING + 5) * OfEncoder.STEPS).all()
+
+
+def test_an_encoder_does_not_follow_the_round_of_another():
+    """A batch of the new one ends at its limit, not where batches of the last one ended."""
+    round = WholeRound()
+    with round.stream:
+        round.run_to_end()
+        round.encoder.close()
+        round.encoder = cyrt.CommandEncoder(round.stream, max_ops=64)
+        for i in range(1, 64):
+            round.run(1)
+            assert round.encoder.num_ops == i
+        round.check()
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["no other encoder", "another encoder"])
+def test_an_argument_that_closes_the_encoder(module, streams, pooled, again):
+    """The operation is refused, although it is the next one of the stream's script."""
+    streams.append(cyrt.Stream())
+    p, stream, encoders = OfEncoder(module, None), streams[-1], []
+
+    class Closing:
+        def __index__(self):
+            encoders[-1].close()
+            if again:
+                encoders.append(cyrt.CommandEncoder(stream))
+                p.step(encoders[-1])
+            return 1
+
+    for _ in range(SETTLING):
+        encoders.append(cyrt.CommandEncoder(stream))
+        p.run(encoders[-1])
+        encoders[-1].close()
+    assert encoders[-1].stats()["replayed"] == OfEncoder.STEPS
+    encoders.append(cyrt.CommandEncoder(stream))
+    p.step(encoders[-1])
+    with pytest.raises(RuntimeError, match="the CommandEncoder was closed"):
+        p.step(encoders[-1], grid=Closing())
+    encoders[-1].close()
+    assert (p.x.numpy() == SETTLING * OfEncoder.STEPS + 1 + again).all()
 
 
 # --- what a script must not be ---
