@@ -319,8 +319,8 @@ cdef int cut(Recorder self) except -1:
 
 
 cdef inline int note_foreign(Recorder self, list foreign) except -1:
-    """Keep the Buffers of outside memory alive, since the recording uses it. This creates no object:
-    the collector could run, and a finalizer could commit."""
+    """Keep the Buffers of outside memory alive, since the recording uses it. This creates no
+    object: the collector could run, and a finalizer could commit."""
     self.state.outside = True
     if self.foreign is None:
         self.foreign, self.spare_foreign = self.spare_foreign, None
