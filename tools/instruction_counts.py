@@ -96,9 +96,10 @@ def programs() -> tuple[Loop, ...]:
     def add_kernel(rounds: int) -> None:
         add_kernel = encoder.add_kernel
         for _ in range(rounds):
-            add_kernel(kernel, 1, 32, (b, z, 16))
+            add_kernel(kernel, 1, 32, (own, z, 16))
 
     stream, encoder = cyrt.Stream(), cyrt.CommandEncoder()
+    own = cyrt.zeros(16)  # of this stream, and read by the encoder's alone
     with stream:
         c = cyrt.zeros(16)
     with encoder.stream:
