@@ -18,6 +18,8 @@ __device__ inline float exp_minus_1(float x) { return ::expm1f(x); }
 __device__ inline double exp_minus_1(double x) { return ::expm1(x); }
 __device__ inline float cos_pi(float x) { return ::cospif(x); }
 __device__ inline double cos_pi(double x) { return ::cospi(x); }
+__device__ inline float power_of_2(float x) { return ::exp2f(x); }
+__device__ inline double power_of_2(double x) { return ::exp2(x); }
 __device__ inline float root(float x) { return sqrtf(x); }
 __device__ inline double root(double x) { return sqrt(x); }
 
@@ -37,7 +39,13 @@ template <class C> __device__ inline C rate_of(const Optimizer& args, int step) 
     }
     if (args.decay == 0) return rate;
     C part = C(step - args.warmup) / C(args.decay), end = C(args.end);
-    return part < C(1) ? end + (rate - end) * (C(1) + cos_pi(part)) / C(2) : end;
+    if (args.flags & OPTIMIZER_EXPONENTIAL) {
+        rate *= power_of_2(part * C(args.log2_factor));
+        return rate > end ? rate : end;
+    }
+    if (!(part < C(1))) return end;
+    C left = args.flags & OPTIMIZER_LINEAR ? C(1) - part : (C(1) + cos_pi(part)) / C(2);
+    return end + (rate - end) * left;
 }
 
 // Gradients whose norm is at most max_norm stay. NaN is not: then all of them become NaN.

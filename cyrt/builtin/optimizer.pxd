@@ -5,12 +5,13 @@ from cpython.object cimport PyObject
 from cyrt.graph.commit cimport Recorder
 
 cdef extern from "params/optimizer.h" nogil:
-    enum: OPTIMIZER_TENSORS, OPTIMIZER_BLOCK, OPTIMIZER_TILE_BYTES, OPTIMIZER_NESTEROV
+    enum: OPTIMIZER_TENSORS, OPTIMIZER_BLOCK, OPTIMIZER_TILE_BYTES
+    enum: OPTIMIZER_NESTEROV, OPTIMIZER_LINEAR, OPTIMIZER_EXPONENTIAL
     cdef struct Optimizer:
         unsigned long long step, m, v, squares, given_rate
         double rate, start, end
         unsigned int warmup, decay
-        double b1, c1, log_b1, b2, c2, log_b2, eps, weight_decay, max_norm
+        double log2_factor, b1, c1, log_b1, b2, c2, log_b2, eps, weight_decay, max_norm
         unsigned int flags, count
         unsigned int[1] first, elements             # OPTIMIZER_TENSORS
         unsigned long long[1] gradients, tensors    # OPTIMIZER_TENSORS

@@ -10,7 +10,7 @@ named tuple or dataclass of nests.
 """
 
 from cyrt.optim.optimizer import Optimizer, adam, adamw, clip_by_global_norm, global_norm, lion, sgd
-from cyrt.optim.schedules import Schedule, constant, cosine, warmup
+from cyrt.optim.schedules import Schedule, constant, cosine, exponential, linear, warmup
 from cyrt.optim.state import State
 
 __all__ = [
@@ -22,7 +22,9 @@ __all__ = [
     "clip_by_global_norm",
     "constant",
     "cosine",
+    "exponential",
     "global_norm",
+    "linear",
     "lion",
     "sgd",
     "warmup",

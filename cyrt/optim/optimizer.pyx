@@ -9,7 +9,8 @@ from libc.string cimport memcpy, memset
 
 from cyrt.builtin.entry cimport dtype_code, op_code
 from cyrt.builtin.optimizer cimport (
-    OPTIMIZER_NESTEROV, Others, Tensor, record_optimizer, tile_of,
+    OPTIMIZER_EXPONENTIAL, OPTIMIZER_LINEAR, OPTIMIZER_NESTEROV, Others, Tensor, record_optimizer,
+    tile_of,
 )
 from cyrt.builtin.optimizer cimport Optimizer as Numbers
 from cyrt.driver.cuda cimport CUdeviceptr
@@ -41,6 +42,7 @@ cdef int INT32 = dtype_code("int32"), SQUARE_SUM = op_code("square_sum")
 cdef int[NUM_TYPES] types
 cdef tuple names = ("float16", "bfloat16", "float32", "float64")
 types[:] = [dtype_code(name) for name in names]
+cdef dict curves = {"cosine": 0, "linear": OPTIMIZER_LINEAR, "exponential": OPTIMIZER_EXPONENTIAL}
 
 
 # The bytes that a tensor or an array of the state has.
@@ -216,7 +218,9 @@ cdef class Optimizer:
             return check_writable(p)
         where = f"{self.name}: {structure.paths('params')[i]}"
         if kinds[p.code] != c"f":
-            raise TypeError(f"{where}: expected a real floating-point type, got {p.dtype}")
+            advice = "; keep the real and the imaginary part as two parameters" \
+                if kinds[p.code] == c"c" else ""
+            raise TypeError(f"{where}: expected a real floating-point type, got {p.dtype}{advice}")
         if not p.dense:
             raise ValueError(f"{where}: expected a contiguous array, which copy() makes; got one "
                              f"of strides {p.strides}")
@@ -428,6 +432,8 @@ cdef Optimizer new_optimizer(str name, str op, int moments, lr, dict settings):
     if isinstance(lr, Schedule):
         numbers.rate, numbers.start, numbers.end = lr.rate, lr.start, lr.end
         numbers.warmup, numbers.decay = lr.warmup_steps, lr.decay_steps
+        numbers.log2_factor = math.log2(lr.factor)
+        numbers.flags = curves[lr.curve]
     elif isinstance(lr, Array):
         rate = lr
         if rate.code != FLOAT32 or rate.ndim_ != 0:
@@ -507,7 +513,7 @@ def sgd(lr, momentum=0.0, nesterov=False, weight_decay=0.0):
     made = new_optimizer("sgd", "momentum_step" if factor else "sgd_step", factor != 0, lr,
                          {"momentum": momentum, "nesterov": nesterov, "weight_decay": weight_decay})
     made.numbers.b1 = factor
-    made.numbers.flags = OPTIMIZER_NESTEROV if ahead else 0
+    made.numbers.flags |= OPTIMIZER_NESTEROV if ahead else 0
     made.numbers.weight_decay = number_of(weight_decay, "sgd", "weight_decay", 0)
     return made
 

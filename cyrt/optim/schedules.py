@@ -1,4 +1,4 @@
-"""Schedules of learning rates: warmup, then a constant rate or cosine decay."""
+"""Schedules of learning rates: a warmup, then a constant rate or a decay."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass, replace
 from typing import SupportsIndex
 
-from cyrt.nn.checks import number_of
+from cyrt.nn.checks import number_of, positive_number
 from cyrt.ops.arguments import int_of
 
-__all__ = ["Schedule", "constant", "cosine", "warmup"]
+__all__ = ["Schedule", "constant", "cosine", "exponential", "linear", "warmup"]
 
 _MOST_STEPS = (1 << 31) - 1
 
@@ -18,9 +18,9 @@ _MOST_STEPS = (1 << 31) - 1
 class Schedule:
     """A learning rate that depends on the number of steps done.
 
-    :func:`constant`, :func:`cosine` and :func:`warmup` make schedules. An optimizer's kernel
-    computes the rate on the device. Calling the schedule computes it on the host, to print or plot
-    it.
+    :func:`constant`, :func:`cosine`, :func:`linear`, :func:`exponential` and :func:`warmup` make
+    schedules. An optimizer's kernel computes the rate on the device. Calling the schedule computes
+    it on the host, to print or plot it.
 
     Attributes
     ----------
@@ -30,6 +30,10 @@ class Schedule:
         The rates of the first step and behind the decay.
     warmup_steps, decay_steps : int
         The steps of both; 0: there is none.
+    curve : str
+        How the rate decays: ``"cosine"``, ``"linear"`` or ``"exponential"``.
+    factor : float
+        The factor of an exponential decay over `decay_steps`; 1 for the others.
 
     Examples
     --------
@@ -44,6 +48,14 @@ class Schedule:
     end: float = 0.0
     warmup_steps: int = 0
     decay_steps: int = 0
+    curve: str = "cosine"
+    factor: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.curve not in ("cosine", "linear", "exponential"):
+            raise ValueError(
+                f"Schedule: curve: expected 'cosine', 'linear' or 'exponential', got {self.curve!r}"
+            )
 
     def __call__(self, step: SupportsIndex) -> float:
         """Return the rate of the step that comes after `step` others."""
@@ -52,8 +64,12 @@ class Schedule:
             return self.start + (self.rate - self.start) * (done / self.warmup_steps)
         if not self.decay_steps:
             return self.rate
-        part = min((done - self.warmup_steps) / self.decay_steps, 1.0)
-        return self.end + (self.rate - self.end) * (1 + math.cos(math.pi * part)) / 2
+        part = (done - self.warmup_steps) / self.decay_steps
+        if self.curve == "exponential":
+            return max(self.rate * math.pow(self.factor, part), self.end)
+        part = min(part, 1.0)
+        left = 1 - part if self.curve == "linear" else (1 + math.cos(math.pi * part)) / 2
+        return self.end + (self.rate - self.end) * left
 
 
 def _count(value: SupportsIndex, name: str, argument: str, least: int = 1) -> int:
@@ -124,6 +140,94 @@ def cosine(rate: float, steps: SupportsIndex, end: float = 0.0) -> Schedule:
         number_of(rate, "cosine", "rate"),
         end=number_of(end, "cosine", "end"),
         decay_steps=_count(steps, "cosine", "steps"),
+    )
+
+
+def linear(rate: float, steps: SupportsIndex, end: float = 0.0) -> Schedule:
+    """Return the schedule of a rate that changes along a line.
+
+    Parameters
+    ----------
+    rate : float
+        The rate of the first step.
+    steps : int
+        The steps of the change.
+    end : float
+        The rate of all steps behind them.
+
+    Returns
+    -------
+    Schedule
+        After n of the steps, the rate is ``end + (rate - end) * (1 - n / steps)``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        A rate is not a finite number, or the steps are not an int from 1 to 2**31 - 1.
+
+    Notes
+    -----
+    This is ``optax.linear_schedule(rate, end, steps)`` and MLX's ``linear_schedule``.
+
+    Examples
+    --------
+    >>> from cyrt import optim
+    >>> rate = optim.linear(1.0, 4, end=0.2)
+    >>> [round(rate(step), 3) for step in range(6)]
+    [1.0, 0.8, 0.6, 0.4, 0.2, 0.2]
+    """
+    return Schedule(
+        number_of(rate, "linear", "rate"),
+        end=number_of(end, "linear", "end"),
+        decay_steps=_count(steps, "linear", "steps"),
+        curve="linear",
+    )
+
+
+def exponential(rate: float, steps: SupportsIndex, factor: float, end: float = 0.0) -> Schedule:
+    """Return the schedule of a rate that falls by a factor in each period.
+
+    Parameters
+    ----------
+    rate : float
+        The rate of the first step, 0 or more.
+    steps : int
+        The steps of a period.
+    factor : float
+        What the rate is multiplied by in a period: above 0, and at most 1.
+    end : float
+        The least rate, from 0 to `rate`.
+
+    Returns
+    -------
+    Schedule
+        After n steps, the rate is ``max(rate * factor ** (n / steps), end)``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An argument is not such a number, or the steps are not an int from 1 to 2**31 - 1.
+
+    Notes
+    -----
+    This is ``optax.exponential_decay(rate, steps, factor, end_value=end)``. With ``steps=1`` it is
+    MLX's ``exponential_decay`` and PyTorch's ``ExponentialLR``.
+
+    Examples
+    --------
+    >>> from cyrt import optim
+    >>> rate = optim.exponential(1.0, 2, 0.25, end=0.1)
+    >>> [round(rate(step), 3) for step in range(6)]
+    [1.0, 0.5, 0.25, 0.125, 0.1, 0.1]
+    """
+    first = number_of(rate, "exponential", "rate", 0)
+    by = positive_number(factor, "exponential", "factor")
+    return Schedule(
+        first,
+        end=number_of(end, "exponential", "end", 0, first),
+        decay_steps=_count(steps, "exponential", "steps"),
+        curve="exponential",
+        factor=number_of(by, "exponential", "factor", 0, 1),
     )
 
 

@@ -113,6 +113,8 @@ SCHEDULES = [
     optim.cosine(0.1, 5, end=0.01),
     optim.warmup(0.1, 3),
     optim.warmup(optim.cosine(0.1, 3), 2, start=0.05),
+    optim.linear(0.1, 5, end=0.01),
+    optim.warmup(optim.exponential(0.1, 2, 0.5, end=0.02), 2),
 ]
 
 
@@ -431,7 +433,8 @@ def test_other_arguments_are_refused(make, error, message):
         "sgd(0.1, momentum=0.9, nesterov=True, weight_decay=0.0)",
         "adam(0.001, b1=0.9, b2=0.999, eps=1e-08)",
         "clip_by_global_norm(1.0, lion(0.1, b1=0.9, b2=0.99, weight_decay=0.5))",
-        "adamw(Schedule(rate=0.1, start=0.0, end=0.0, warmup_steps=3, decay_steps=0), "
+        "adamw(Schedule(rate=0.1, start=0.0, end=0.0, warmup_steps=3, decay_steps=0, "
+        "curve='cosine', factor=1.0), "
         "b1=0.9, b2=0.999, eps=1e-08, weight_decay=0.01)",
     ],
 )

@@ -20,6 +20,20 @@ def test_a_cosine_falls_to_its_end():
         assert rate(step) == pytest.approx(0.5 + 1.5 * (1 + math.cos(math.pi * part)) / 2)
 
 
+def test_a_line_reaches_its_end():
+    rate = optim.linear(2.0, 8, end=1.0)
+    assert [rate(step) for step in (0, 2, 4, 8, 100)] == [2.0, 1.75, 1.5, 1.0, 1.0]
+    assert [optim.linear(0.0, 2, end=1.0)(step) for step in range(4)] == [0.0, 0.5, 1.0, 1.0]
+
+
+def test_an_exponential_decay_stops_at_the_least_rate():
+    rate = optim.exponential(3.0, 10, 0.5, end=0.2)
+    for step in (0, 1, 5, 10, 25, 10**6):
+        assert rate(step) == pytest.approx(max(3.0 * 0.5 ** (step / 10), 0.2))
+    assert optim.exponential(3.0, 1, 0.5)(10**9) == 0.0
+    assert optim.exponential(3.0, 1, 1.0)(10**9) == 3.0
+
+
 def test_a_warmup_rises_to_the_first_rate_of_what_is_behind_it():
     rate = optim.warmup(optim.cosine(2.0, 10, end=0.5), 4, start=1.0)
     assert [rate(step) for step in range(5)] == [1.0, 1.25, 1.5, 1.75, 2.0]
@@ -42,6 +56,12 @@ def test_a_warmup_rises_to_the_first_rate_of_what_is_behind_it():
         ),
         (lambda: optim.cosine(1.0, 1 << 31), ValueError, "cosine: steps: .* got 2147483648"),
         (lambda: optim.cosine(1.0, 3, end=None), TypeError, "cosine: end: expected a number"),
+        (lambda: optim.linear(1.0, 0), ValueError, "linear: steps: expected an int from 1"),
+        (lambda: optim.linear("a", 1), TypeError, "linear: rate: expected a number, got str"),
+        (lambda: optim.exponential(1.0, 3, 0.0), ValueError, "factor: expected a number above 0"),
+        (lambda: optim.exponential(1.0, 3, 1.5), ValueError, "factor: .* from 0 to 1, got 1.5"),
+        (lambda: optim.exponential(-1.0, 3, 0.5), ValueError, "exponential: rate: .* 0 or more"),
+        (lambda: optim.exponential(1.0, 3, 0.5, 2.0), ValueError, "end: .* from 0 to 1.0, got 2"),
         (lambda: optim.warmup([1], 3), TypeError, "warmup: rate: expected a number, got list"),
         (lambda: optim.warmup(1.0, -1), ValueError, "warmup: steps: expected an int from 1"),
         (lambda: optim.warmup(optim.warmup(1.0, 2), 2), ValueError, "without a warmup"),
