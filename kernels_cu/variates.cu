@@ -152,6 +152,17 @@ struct Binomial {
     }
 };
 
+// The geometric distribution: the number of trials up to the first success, by inversion.
+struct Geometric {
+    using item = int64;
+
+    __device__ static int64 draw(BitSource& source, double p, double) {
+        if (!(p > 0 && p <= 1)) return -1;
+        double failures = ::floor(::log(positive_fraction(source.next().pair(0))) / ::log1p(-p));
+        return failures < 0x1p63 ? int64(failures) + 1 : 0x7fffffffffffffff;
+    }
+};
+
 template <class Distribution> __device__ inline void variates(const Variates& args) {
     using T = typename Distribution::item;
     wait_for_dependencies(args);

@@ -38,14 +38,24 @@ from cyrt.random.variates import (
     chisquare,
     dirichlet,
     gamma,
+    geometric,
     gumbel,
     laplace,
+    lognormal,
+    multinomial,
     multivariate_normal,
     poisson,
 )
+from cyrt.runtime.device import Device
+from cyrt.tape import detach
+
+_Device = Device | SupportsIndex | str | None
 
 
-def rand(*shape: SupportsIndex) -> Array:
+@keyed
+def rand(
+    *shape: SupportsIndex, dtype: Any = None, device: _Device = None, key: Key | None = None
+) -> Array:
     """Uniformly distributed numbers in [0, 1); see :func:`cyrt.random.uniform`.
 
     Examples
@@ -55,10 +65,13 @@ def rand(*shape: SupportsIndex) -> Array:
     >>> cyrt.random.rand(2)
     Array([0.9513009 , 0.46322912], dtype=float32)
     """
-    return uniform(shape=shape)
+    return uniform(shape=shape, dtype=dtype, device=device, key=key)
 
 
-def randn(*shape: SupportsIndex) -> Array:
+@keyed
+def randn(
+    *shape: SupportsIndex, dtype: Any = None, device: _Device = None, key: Key | None = None
+) -> Array:
     """Numbers of the standard normal distribution; see :func:`cyrt.random.normal`.
 
     Examples
@@ -68,11 +81,16 @@ def randn(*shape: SupportsIndex) -> Array:
     >>> cyrt.round(cyrt.random.randn(2), 2)
     Array([-0.07,  0.31], dtype=float32)
     """
-    return normal(shape=shape)
+    return normal(shape=shape, dtype=dtype, device=device, key=key)
 
 
-def random(size: Shape | None = None, *, dtype: Any = None, key: Key | None = None) -> Array:
+@keyed
+def random(
+    size: Shape | None = None, *, dtype: Any = None, device: _Device = None, key: Key | None = None
+) -> Array:
     """Uniformly distributed numbers in [0, 1); 0-dimensional without a size.
+
+    The further arguments are those of :func:`cyrt.random.uniform`.
 
     Examples
     --------
@@ -80,13 +98,16 @@ def random(size: Shape | None = None, *, dtype: Any = None, key: Key | None = No
     >>> cyrt.random.random(2, key=cyrt.random.key(7))
     Array([0.9545971, 0.7501522], dtype=float32)
     """
-    return uniform(size=size, dtype=dtype, key=key)
+    return uniform(size=size, dtype=dtype, device=device, key=key)
 
 
+@keyed
 def standard_normal(
-    size: Shape | None = None, dtype: Any = None, *, key: Key | None = None
+    size: Shape | None = None, dtype: Any = None, *, device: _Device = None, key: Key | None = None
 ) -> Array:
     """Numbers of the standard normal distribution; 0-dimensional without a size.
+
+    The further arguments are those of :func:`cyrt.random.normal`.
 
     Examples
     --------
@@ -94,12 +115,17 @@ def standard_normal(
     >>> cyrt.round(cyrt.random.standard_normal(2, key=cyrt.random.key(7)), 2)
     Array([-0. , -0.3], dtype=float32)
     """
-    return normal(size=size, dtype=dtype, key=key)
+    return normal(size=size, dtype=dtype, device=device, key=key)
 
 
 @keyed
 def exponential(
-    scale: Real = 1.0, size: Shape | None = None, *, dtype: Any = None, key: Key | None = None
+    scale: Real = 1.0,
+    size: Shape | None = None,
+    *,
+    dtype: Any = None,
+    device: _Device = None,
+    key: Key | None = None,
 ) -> Array:
     """Exponentially distributed numbers.
 
@@ -109,7 +135,7 @@ def exponential(
         The mean; an array is broadcast with the size.
     size : int or tuple of int, optional
         The shape; by default that of the scale.
-    dtype, key
+    dtype, device, key
         As for :func:`cyrt.random.uniform`.
 
     Raises
@@ -128,7 +154,7 @@ def exponential(
         raise ValueError(f"exponential: scale: expected 0 or more, got {scale}")
     if size is None:
         size = scale.shape if isinstance(scale, Array) else ()
-    device = common_device("exponential", None, scale=scale)
+    device = common_device("exponential", device, scale=scale)
     return -scale * log1p(-uniform(shape=size, dtype=dtype, key=key, device=device))
 
 
@@ -139,6 +165,7 @@ def choice(
     replace: bool = True,
     p: Any = None,
     *,
+    device: _Device = None,
     key: Key | None = None,
 ) -> Array:
     """Choose elements at random.
@@ -155,6 +182,8 @@ def choice(
         The probabilities of the elements, one-dimensional; by default they are equal. An Array is
         copied to the host to be checked, which waits for the device. :func:`categorical`, which
         takes the logarithms of probabilities, does not wait.
+    device : Device, optional
+        Default: the device of an argument that is an array, otherwise the current device.
     key : Key, optional
         As for :func:`cyrt.random.uniform`.
 
@@ -173,7 +202,7 @@ def choice(
     Array([2, 5, 7], dtype=int64)
     """
     check_flags("choice", replace=replace)
-    device = common_device("choice", None, a=a, p=p)
+    device = common_device("choice", device, a=a, p=p)
     given = p
     a, p = (
         asarray(each, device=device) if isinstance(each, (list, tuple)) else each for each in (a, p)
@@ -215,7 +244,11 @@ def _check_probabilities(given: Any, converted: Array) -> None:
         raise TypeError(f"choice: p: expected a real type, got {dtype}")
     if given is not converted or dtype.kind != "f":
         dtype = _dtype("float64")
-    p = converted.numpy().astype(np.float64) if given is converted else np.asarray(given, float)
+    p = (
+        detach(converted).numpy().astype(np.float64)
+        if given is converted
+        else np.asarray(given, float)
+    )
     if not (p >= 0).all():
         raise ValueError(
             f"choice: p: expected probabilities of 0 or more, got {p[~(p >= 0)][0]} at index "
@@ -258,7 +291,47 @@ class Generator:
     """
 
     def __init__(self, key: Key) -> None:
-        self._call: Callable[..., Array] = Calls(key).call
+        self._calls = Calls(key)
+
+    def _call(self, function: Callable[..., Array], *args: Any, **options: Any) -> Array:
+        found: Array = self._calls.call(function, *args, **options)
+        return found
+
+    @property
+    def state(self) -> tuple[int, ...]:
+        """All that the next numbers depend on: ints of 64 bits, without a sign.
+
+        They are the key, the number of the next call, and the numbers of calls that raised an error
+        and left their keys to others. A generator that is given the state of another gives the same
+        numbers. Generators are also pickled, copied, and saved by :func:`cyrt.save_checkpoint`.
+
+        Examples
+        --------
+        >>> import cyrt
+        >>> rng, other = cyrt.random.default_rng(7), cyrt.random.default_rng(1)
+        >>> x = rng.random(2)
+        >>> rng.state
+        (7, 1)
+        >>> other.state = rng.state
+        >>> bool(other.random() == rng.random())
+        True
+        """
+        return self._calls.state
+
+    @state.setter
+    def state(self, state: Sequence[int]) -> None:
+        words = tuple(map(index, state))
+        if len(words) < 2 or not all(0 <= each < 1 << 64 for each in words):
+            raise ValueError(
+                f"Generator: state: expected two or more ints from 0 to 2**64 - 1, got {state!r}"
+            )
+        self._calls = Calls(Key(words[0]), words[1], words[2:])
+
+    def __getstate__(self) -> tuple[int, ...]:
+        return self.state
+
+    def __setstate__(self, state: Sequence[int]) -> None:
+        self.state = state
 
     def random(self, size: Shape | None = None, dtype: Any = None) -> Array:
         """See :func:`cyrt.random.random`."""
@@ -304,6 +377,20 @@ class Generator:
         """See :func:`cyrt.random.binomial`."""
         return self._call(binomial, n, p, size)
 
+    def geometric(self, p: Real, size: Shape | None = None) -> Array:
+        """See :func:`cyrt.random.geometric`."""
+        return self._call(geometric, p, size)
+
+    def multinomial(
+        self, n: SupportsIndex | Array, pvals: Array | Sequence[float], size: Shape | None = None
+    ) -> Array:
+        """See :func:`cyrt.random.multinomial`."""
+        return self._call(multinomial, n, pvals, size)
+
+    def lognormal(self, mean: Real = 0.0, sigma: Real = 1.0, size: Shape | None = None) -> Array:
+        """See :func:`cyrt.random.lognormal`."""
+        return self._call(lognormal, mean, sigma, size)
+
     def laplace(self, loc: Real = 0.0, scale: Real = 1.0, size: Shape | None = None) -> Array:
         """See :func:`cyrt.random.laplace`."""
         return self._call(laplace, loc, scale, size)
@@ -346,7 +433,7 @@ class Generator:
 
     def shuffle(self, x: Array, axis: int = 0) -> None:
         """See :func:`cyrt.random.shuffle`."""
-        self._call(shuffle, x, axis)
+        self._calls.call(shuffle, x, axis)
 
 
 def default_rng(seed: SupportsIndex | None = None) -> Generator:

@@ -20,7 +20,7 @@ from cyrt.numpy.random import (
     standard_normal,
 )
 from cyrt.random.distributions import bernoulli, normal, randint, truncated_normal, uniform
-from cyrt.random.keys import Key, key, seed, split
+from cyrt.random.keys import Key, fold_in, key, seed, split
 from cyrt.random.sampling import categorical, permutation
 from cyrt.random.variates import (
     beta,
@@ -28,8 +28,11 @@ from cyrt.random.variates import (
     chisquare,
     dirichlet,
     gamma,
+    geometric,
     gumbel,
     laplace,
+    lognormal,
+    multinomial,
     multivariate_normal,
     poisson,
 )
@@ -46,10 +49,14 @@ __all__ = [
     "default_rng",
     "dirichlet",
     "exponential",
+    "fold_in",
     "gamma",
+    "geometric",
     "gumbel",
     "key",
     "laplace",
+    "lognormal",
+    "multinomial",
     "multivariate_normal",
     "normal",
     "permutation",

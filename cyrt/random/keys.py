@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from copy import copy
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import wraps
+from inspect import Parameter, signature
 from itertools import count
 from operator import index
-from typing import Any, SupportsIndex, TypeVar
+from typing import Any, NoReturn, SupportsIndex, TypeVar
 
 from cyrt.builtin.random import philox
 from cyrt.explaining import is_explained
@@ -17,7 +17,7 @@ from cyrt.explaining import is_explained
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _BITS = 1 << 64
 # The last word of a counter for keys that are derived; see kernels_cu/include/philox.cuh.
-_SPLIT, _CALL = 2, 3
+_SPLIT, _CALL, _FOLD = 2, 3, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +44,17 @@ class Key:
         return f"Key({self.bits:#018x})"
 
 
-def _read_seed(seed: SupportsIndex) -> Key:
-    if isinstance(seed, bool) or not hasattr(seed, "__index__"):
-        raise TypeError(f"seed: expected an int, got {seed!r}")
-    number = index(seed)
+def _bits_of_int(value: SupportsIndex, name: str) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{name}: expected an int, got {value!r}")
+    number = index(value)
     if not -(_BITS >> 1) <= number < _BITS:
-        raise ValueError(f"seed: expected an int of 64 bits, got {number}")
-    return Key(number % _BITS)
+        raise ValueError(f"{name}: expected an int of 64 bits, got {number}")
+    return number % _BITS
+
+
+def _read_seed(seed: SupportsIndex) -> Key:
+    return Key(_bits_of_int(seed, "seed"))
 
 
 def _derive(parent: int, number: int, purpose: int) -> int:
@@ -69,15 +73,21 @@ class Calls:
         The sequence depends only on it.
     """
 
-    def __init__(self, parent: Key) -> None:
-        self._parent, self._numbers = parent, count()
-        self._left: list[int] = []
+    def __init__(self, parent: Key, first: int = 0, left: Iterable[int] = ()) -> None:
+        self._parent, self._numbers = parent, count(first)
+        self._left = list(left)
+
+    @property
+    def state(self) -> tuple[int, ...]:
+        """The bits of the parent, the number of the next call, and the numbers of calls that left
+        their keys to others."""
+        # A counter is read without advancing it by its text alone.
+        return self._parent.bits, int(repr(self._numbers)[len("count(") : -1]), *self._left
 
     def copy(self) -> Calls:
         """Return the same sequence, from the next call on."""
-        own = Calls(self._parent)
-        own._numbers, own._left = copy(self._numbers), self._left.copy()
-        return own
+        bits, first, *left = self.state
+        return Calls(Key(bits), first, left)
 
     def call(self, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
         """Call a function with the next key."""
@@ -105,11 +115,26 @@ def keyed(function: _Function) -> _Function:
 
     @wraps(function)
     def call(*args: Any, key: Key | None = None, **options: Any) -> Any:
-        if key is None:
-            return _default.call(function, *args, **options)
-        return function(*args, key=key, **options)
+        try:
+            if key is None:
+                return _default.call(function, *args, **options)
+            return function(*args, key=key, **options)
+        except TypeError:
+            if any(isinstance(each, Key) for each in args):
+                _refuse_position(function)
+            raise
 
     return call  # type: ignore[return-value]  # it takes what the function takes
+
+
+def _refuse_position(function: Callable[..., Any]) -> NoReturn:
+    """Raise TypeError for a key among the arguments that are given by position, as JAX has it."""
+    kinds = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.VAR_POSITIONAL)
+    names = [each.name for each in signature(function).parameters.values() if each.kind in kinds]
+    raise TypeError(
+        f"{function.__name__}: the key is given by name, {function.__name__}(..., key=key); the "
+        f"arguments by position are {', '.join(names)}"
+    ) from None
 
 
 def key(seed: SupportsIndex) -> Key:
@@ -160,6 +185,42 @@ def split(key: Key, n: SupportsIndex = 2) -> tuple[Key, ...]:
     if index(n) < 0:
         raise ValueError(f"split: n: expected 0 or more, got {n}")
     return tuple(Key(_derive(parent.bits, each, _SPLIT)) for each in range(index(n)))
+
+
+def fold_in(key: Key, data: SupportsIndex) -> Key:
+    """Derive a key from a key and a number, such as that of a step, a layer or a device.
+
+    Parameters
+    ----------
+    key : Key
+    data : int
+        An int of 64 bits, signed or unsigned.
+
+    Returns
+    -------
+    Key
+        Keys of different numbers give numbers that are independent of each other, of those of the
+        given key, and of those of the keys that :func:`split` derives from it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        `key` is not a Key, or `data` is not an int, or has more bits.
+
+    Notes
+    -----
+    This is what ``jax.random.fold_in`` does; the keys are different ones: the first 64 bits of
+    Philox4x32-10 with the counter ``(data % 2**32, data // 2**32, 0, 4)``.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> key = cyrt.random.key(7)
+    >>> [cyrt.random.fold_in(key, step) for step in range(2)]
+    [Key(0xc924333d184cc830), Key(0x6bb70dfbc713d1b7)]
+    """
+    bits = _bits_of_int(data, "fold_in: data")
+    return Key(_derive(_check_key(key, "fold_in").bits, bits, _FOLD))
 
 
 def seed(seed: SupportsIndex) -> None:

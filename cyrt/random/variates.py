@@ -19,11 +19,14 @@ from cyrt.ndarray import Array
 from cyrt.ops.arguments import check_array, check_real
 from cyrt.ops.broadcasting import broadcast_to
 from cyrt.ops.copy import astype
-from cyrt.ops.creation import asarray
-from cyrt.ops.functions import exp, sigmoid
+from cyrt.ops.creation import asarray, zeros
+from cyrt.ops.functions import exp, isfinite, sigmoid
+from cyrt.ops.manipulation import concat, stack
 from cyrt.ops.matmul import matmul
+from cyrt.ops.reduce import all as all_of
 from cyrt.ops.reduce import logsumexp
 from cyrt.ops.shapes import permute_dims
+from cyrt.ops.ternary import where
 from cyrt.random.distributions import (
     Real,
     Shape,
@@ -37,6 +40,7 @@ from cyrt.random.distributions import (
 from cyrt.random.drawing import draw, draw_with
 from cyrt.random.keys import Key, bits_of, keyed, split
 from cyrt.runtime.device import Device
+from cyrt.tape import follows
 
 _FLOAT64 = _dtype("float64")
 _Device = Device | SupportsIndex | str | None
@@ -387,13 +391,169 @@ def binomial(
     """
     name, each = "binomial", _integer_type(dtype, "binomial")
     bits = bits_of(key, name)
-    n, p = _check(name, "n", n, 0), _check(name, "p", p, 0)
-    if not isinstance(n, Array) and (n >= 2**53 or n != math.floor(n)):
-        raise ValueError(f"{name}: n: expected an integer below 2**53, got {n}")
+    n, p = _trials(name, n), _check(name, "p", p, 0)
     if not isinstance(p, Array) and p > 1:
         raise ValueError(f"{name}: p: expected a probability from 0 to 1, got {p}")
     found = _drawn("binomial", bits, name, {"n": n, "p": p}, size, DEFAULTS["i"], device)
     return astype(found, each, copy=False)
+
+
+@keyed
+def geometric(
+    p: Real,
+    size: Shape | None = None,
+    *,
+    dtype: Any = None,
+    device: _Device = None,
+    key: Key | None = None,
+) -> Array:
+    """Random numbers of trials up to the first success: the geometric distribution.
+
+    Parameters
+    ----------
+    p : float or Array
+        The probability of a success, above 0. The mean is ``1 / p``.
+    size, device, key
+        See :func:`gamma`.
+    dtype : DType, optional
+        An integer type, by default int64. The counts are cast to it.
+
+    Returns
+    -------
+    Array
+        An array of integers from 1 to 2**63 - 1; -1 where an element of `p` is out of its range.
+
+    Raises
+    ------
+    TypeError
+        `p` is not real, or the type is no integer type.
+    ValueError
+        A number is out of its range, or the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x = cyrt.random.geometric(0.25, 10_000, key=cyrt.random.key(7))
+    >>> 3.9 < cyrt.mean(x).item() < 4.1
+    True
+    """
+    name, each = "geometric", _integer_type(dtype, "geometric")
+    bits = bits_of(key, name)
+    p = _check(name, "p", p, 0, open_end=True)
+    if not isinstance(p, Array) and p > 1:
+        raise ValueError(f"{name}: p: expected a probability above 0, up to 1, got {p}")
+    found = _drawn("geometric", bits, name, {"p": p}, size, DEFAULTS["i"], device)
+    return astype(found, each, copy=False)
+
+
+@keyed
+def multinomial(
+    n: SupportsIndex | Array,
+    pvals: Array | Sequence[float],
+    size: Shape | None = None,
+    *,
+    dtype: Any = None,
+    device: _Device = None,
+    key: Key | None = None,
+) -> Array:
+    """Random numbers of trials that have each of k results: the multinomial distribution.
+
+    Parameters
+    ----------
+    n : int or Array
+        The number of trials, 0 or more, below 2**53.
+    pvals : Array or sequence of float
+        Shape (..., k): the probabilities of the results, 0 or more, whose sum along the last axis
+        is 1. Those of an array are divided by their sum.
+    size : int or tuple of int, optional
+        The shape of the result without its last axis, with which `n` and that of `pvals` are
+        broadcast; by default theirs.
+    device, key
+        See :func:`gamma`.
+    dtype : DType, optional
+        An integer type, by default int64. The counts are cast to it.
+
+    Returns
+    -------
+    Array
+        Shape (*size, k): integers of 0 or more, whose sum along the last axis is n. They are -1
+        where the elements of an array are out of their range.
+
+    Raises
+    ------
+    TypeError
+        A parameter is not real, or the type is no integer type.
+    ValueError
+        A number is out of its range, `pvals` has no dimension or no elements along its last one,
+        the sum of a sequence is not 1, or the shapes do not broadcast.
+
+    Notes
+    -----
+    The results are divided into halves, until each is alone. The number of trials in the first half
+    has a binomial distribution, which takes ``ceil(log2(k))`` launches of :func:`binomial`.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x = cyrt.random.multinomial(10, [0.5, 0.25, 0.25], 4, key=cyrt.random.key(7))
+    >>> x.shape, x.sum(axis=-1).tolist()
+    ((4, 3), [10, 10, 10, 10])
+    """
+    name, each = "multinomial", _integer_type(dtype, "multinomial")
+    bits_of(key, name)
+    number = _trials(name, n)
+    device = common_device(name, device, n=number, pvals=pvals)
+    if not isinstance(pvals, Array):
+        _check_probabilities(name, pvals)
+        pvals = asarray(pvals, dtype=_FLOAT64, device=device)
+    p = astype(check_real(pvals, f"{name}: pvals"), _FLOAT64)
+    if p.ndim == 0 or p.shape[-1] == 0:
+        raise ValueError(f"{name}: pvals: expected shape (..., k), k > 0, got {p.shape}")
+    outer = common_shape(name, () if size is None else size, number, p[..., 0])
+    k = p.shape[-1]
+    levels = (k - 1).bit_length()
+    filled = zeros((*p.shape[:-1], (1 << levels) - k), _FLOAT64, device=p.device)
+    sums = [concat([p, filled], axis=-1)]  # element i: of 2**i results side by side
+    for _ in range(levels):
+        sums.append(sums[-1][..., 0::2] + sums[-1][..., 1::2])
+    trials = number if isinstance(number, Array) else int(number)
+    counts = broadcast_to(asarray(trials, dtype=DEFAULTS["i"], device=p.device), outer)[..., None]
+    for level, own in enumerate(split(key, levels)):  # type: ignore[arg-type]  # `keyed` gives one
+        halves, both = sums[levels - 1 - level], sums[levels - level]
+        # Where both halves have the probability 0, there is no trial for them.
+        chance = halves[..., 0::2] / where(both > 0, both, 1.0)
+        first = binomial(counts, chance, counts.shape, key=own)
+        counts = stack([first, counts - first], axis=-1).reshape((*outer, 2 << level))
+    valid = all_of(p >= 0, axis=-1, keepdims=True) & (sums[-1] > 0) & isfinite(sums[-1])
+    if isinstance(number, Array):
+        valid = valid & ((number >= 0) & (number < 2**53))[..., None]
+    return astype(where(valid, counts[..., :k], -1), each, copy=False)
+
+
+def _trials(name: str, n: Any) -> Real:
+    found = _check(name, "n", n, 0)
+    if not isinstance(found, Array) and (found >= 2**53 or found != math.floor(found)):
+        raise ValueError(f"{name}: n: expected an integer below 2**53, got {found}")
+    return found
+
+
+def _check_probabilities(name: str, pvals: Any) -> None:
+    """Raise ValueError unless numbers are of 0 or more, and their sum along the last axis is 1."""
+    try:
+        p = np.asarray(pvals, np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name}: pvals: expected numbers: {error}") from None
+    if not (p >= 0).all():
+        raise ValueError(
+            f"{name}: pvals: expected probabilities of 0 or more, got {p[~(p >= 0)][0]}"
+        )
+    totals = p.sum(-1, keepdims=True) if p.ndim else np.ones(1)
+    away = abs(totals - 1)
+    if p.size and not away.max() < 1e-6:
+        raise ValueError(
+            f"{name}: pvals: expected probabilities whose sum is 1, got "
+            f"{totals.flat[np.argmax(away)]}"
+        )
 
 
 def _integer_type(dtype: Any, name: str) -> DType:
@@ -497,6 +657,50 @@ def gumbel(
 
 
 @keyed
+def lognormal(
+    mean: Real = 0.0,
+    sigma: Real = 1.0,
+    size: Shape | None = None,
+    *,
+    dtype: Any = None,
+    device: _Device = None,
+    key: Key | None = None,
+) -> Array:
+    """Random numbers whose logarithms have a normal distribution.
+
+    Parameters
+    ----------
+    mean, sigma : float or Array
+        The mean and the standard deviation of the logarithms. The mean of the numbers is
+        ``exp(mean + sigma**2 / 2)``.
+    size, dtype, device, key
+        See :func:`gamma`.
+
+    Returns
+    -------
+    Array
+        An array of numbers of 0 or more.
+
+    Raises
+    ------
+    TypeError
+        A parameter is not real.
+    ValueError
+        `sigma` is negative, or the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x = cyrt.random.lognormal(1.0, 0.5, 10_000, key=cyrt.random.key(7))
+    >>> 0.98 < cyrt.log(cyrt.median(x)).item() < 1.02
+    True
+    """
+    mean = _check("lognormal", "mean", mean, -math.inf)
+    sigma = _check("lognormal", "sigma", sigma, 0)
+    return exp(normal(mean, sigma, size=size, dtype=dtype, device=device, key=key))
+
+
+@keyed
 def multivariate_normal(
     mean: Array | Sequence[float],
     cov: Array | Sequence[Sequence[float]],
@@ -541,6 +745,11 @@ def multivariate_normal(
     name, each = "multivariate_normal", real_type(dtype, "multivariate_normal")
     bits_of(key, name)
     device = common_device(name, device, mean=mean, cov=cov)
+    if isinstance(cov, Array) and follows([cov]):
+        raise TypeError(
+            f"{name}: cov: it is factored on the host, and has no gradient; stop_gradient() makes "
+            "a constant of it"
+        )
     matrix = np.asarray(cov.numpy() if isinstance(cov, Array) else cov, np.float64)
     center = mean if isinstance(mean, Array) else asarray(mean, dtype=each, device=device)
     k = check_array(center, f"{name}: mean").shape[-1] if center.ndim else 0

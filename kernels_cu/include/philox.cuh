@@ -7,7 +7,7 @@
 namespace cyrt {
 
 // The last word of a counter, by its use, so that no counter is used twice with a key. The host uses
-// 2 and 3, for the keys that it derives from a key.
+// 2 to 4, for the keys that it derives from a key.
 constexpr uint32 DRAW = 0, REDRAW = 1;
 
 struct Bits {

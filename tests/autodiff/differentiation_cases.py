@@ -455,6 +455,12 @@ case(
     positive(2, 1),
 )
 case(
+    "random.lognormal",
+    lambda mean, sigma: cyrt.random.lognormal(mean, sigma, (2, 3), dtype="float64", key=_KEY),
+    normal(3),
+    positive(2, 1),
+)
+case(
     "random.uniform",
     lambda low, high: cyrt.random.uniform(low, high, (2, 3), dtype="float64", key=_KEY),
     -positive(3),

@@ -57,6 +57,22 @@ def test_exponential():
     ).numpy() == pytest.approx(1, abs=0.05)
 
 
+def test_they_take_a_device_a_type_and_a_key():
+    key, more = random.key(1), {"device": 0, "dtype": "float64"}
+    for found, wanted in (
+        (random.rand(2, 3, key=key, **more), random.uniform(shape=(2, 3), key=key, **more)),
+        (random.randn(4, key=key, **more), random.normal(shape=4, key=key, **more)),
+        (random.random(4, key=key, **more), random.uniform(shape=4, key=key, **more)),
+        (random.standard_normal(4, key=key, **more), random.normal(shape=4, key=key, **more)),
+    ):
+        np.testing.assert_array_equal(found.numpy(), wanted.numpy(), strict=True)
+    assert random.exponential(size=3, key=key, device="cuda:0").device == cyrt.Device(0)
+    assert random.choice(5, 3, key=key, device=0).device == cyrt.Device(0)
+    for call in (random.rand, random.random, random.standard_normal, random.exponential):
+        with pytest.raises(Exception, match="99"):
+            call(device=99)
+
+
 def test_choice_with_replacement():
     a = cyrt.asarray([[1, 2], [3, 4], [5, 6]])
     found = random.choice(a, (4, 5))

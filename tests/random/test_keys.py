@@ -58,6 +58,44 @@ def test_split_keys_differ_and_do_not_depend_on_their_number():
     assert drawn.isdisjoint(key.bits for key in keys)
 
 
+def test_keys_that_numbers_are_folded_into():
+    parent = random.key(3)
+    keys = [random.fold_in(parent, data) for data in (0, 1, 2, 1 << 32, -1)]
+    assert len({parent, *keys, *random.split(parent, 1000)}) == 1006
+    assert random.fold_in(parent, 1) == keys[1] != random.fold_in(random.key(4), 1)
+    assert keys[-1] == random.fold_in(parent, (1 << 64) - 1)
+    low, high, _, _ = philox((1, 0, 0, 4), 3)
+    assert keys[1] == random.Key(high << 32 | low)
+    assert random.fold_in(random.fold_in(parent, 1), 2) != random.fold_in(
+        random.fold_in(parent, 2), 1
+    )
+    for data, error in ((1.0, TypeError), (True, TypeError), (1 << 64, ValueError)):
+        with pytest.raises(error, match="fold_in: data: expected an int"):
+            random.fold_in(parent, data)
+    with pytest.raises(TypeError, match="fold_in: key: expected a Key"):
+        random.fold_in(7, 1)
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "names"),
+    [
+        (random.normal, ((3,),), "loc, scale, shape"),
+        (random.uniform, ((3,),), "low, high, shape"),
+        (random.randint, ((3,), 0, 5), "low, high, shape"),
+        (random.bernoulli, (0.5, (3,)), "p, shape"),
+        (random.permutation, (5,), "x"),
+        (random.gamma, (2.0,), "shape, scale, size"),
+        (random.rand, (3,), "shape"),
+        (random.random, (), "size"),
+    ],
+)
+def test_a_key_by_position_is_refused_with_the_order(function, args, names):
+    name = function.__name__
+    message = rf"{name}: the key is given by name, {name}\(..., key=key\); .* position are {names}$"
+    with pytest.raises(TypeError, match=message):
+        function(random.key(1), *args)
+
+
 def test_the_process_sequence_begins_anew():
     def some():
         return [random.uniform(shape=5).numpy().tolist() for _ in range(3)]

@@ -102,6 +102,69 @@ def test_binomial_at_its_ends():
     assert not cyrt.any(random.binomial(0, 0.5, 100))
 
 
+@pytest.mark.parametrize("p", [0.01, 0.3, 0.9])
+def test_geometric(p):
+    x = random.geometric(p, N, key=random.key(4))
+    assert x.numpy().min() >= 1
+    fits_counts(x, stats.geom(p))
+
+
+def test_geometric_at_its_ends():
+    assert cyrt.all(random.geometric(1.0, 100) == 1)
+    x = random.geometric(1e-300, 100).numpy()
+    assert (x == 2**63 - 1).all()
+    x = host(random.geometric(1e-12, 4000, key=random.key(2))) * 1e-12
+    assert stats.kstest(x, stats.expon.cdf).pvalue > LEAST
+
+
+def test_lognormal():
+    x = random.lognormal(1.0, 0.5, N, dtype="float64", key=random.key(4))
+    fits(x, stats.lognorm(0.5, scale=np.e))
+    assert random.lognormal(2.0, 0.0).item() == pytest.approx(np.exp(2.0))
+    # The parameters have gradients.
+    grads = cyrt.grad(lambda mean: random.lognormal(mean, 0.5, key=random.key(1)))
+    found = random.lognormal(0.25, 0.5, key=random.key(1)).item()
+    assert grads(cyrt.asarray(0.25)).item() == pytest.approx(found)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 5])
+def test_multinomial(k):
+    n, p = 12, np.arange(1.0, k + 1) / np.arange(1.0, k + 1).sum()
+    x = random.multinomial(n, p.tolist(), 4000, key=random.key(4))
+    assert x.shape == (4000, k)
+    counts = x.numpy()
+    assert (counts.sum(-1) == n).all()
+    assert counts.min() >= 0
+    for i in range(k):
+        if p[i] < 1:
+            fits_counts(x[:, i], stats.binom(n, p[i]))
+    exact = stats.multinomial(n, p)
+    found = np.cov(counts.T).reshape(k, k)
+    assert np.allclose(found, exact.cov(), atol=0.25)
+
+
+def test_multinomial_at_its_ends():
+    x = random.multinomial(9, [0.0, 0.5, 0.0, 0.5, 0.0], 500, key=random.key(1)).numpy()
+    assert not x[:, [0, 2, 4]].any()
+    assert random.multinomial(4, [0.0, 1.0, 0.0]).tolist() == [0, 4, 0]
+    assert random.multinomial(0, [0.5, 0.5]).tolist() == [0, 0]
+    assert random.multinomial(2**52, [1.0]).tolist() == [2**52]
+
+
+def test_multinomial_of_arrays():
+    # Those of an array are divided by their sum.
+    pvals = cyrt.asarray([[1.0, 1.0, 2.0], [0.0, 3.0, 0.0]])
+    x = random.multinomial(cyrt.asarray([8, 5]), pvals, (1000, 2), dtype="int32")
+    assert (x.dtype, x.shape) == ("int32", (1000, 2, 3))
+    assert (x.sum(-1) == cyrt.asarray([8, 5])).all()
+    assert np.allclose(x[:, 0].numpy().mean(0), [2, 2, 4], atol=0.3)
+    assert (x[:, 1] == cyrt.asarray([0, 5, 0])).all()
+    wrong = cyrt.asarray([[0.5, -0.5], [np.nan, 1.0], [0.0, 0.0], [np.inf, 1.0], [1.0, 0.0]])
+    found = random.multinomial(3, wrong).tolist()
+    assert found == [[-1, -1]] * 4 + [[3, 0]]
+    assert random.multinomial(cyrt.asarray([-1, 2]), [1.0, 0.0]).tolist() == [[-1, -1], [2, 0]]
+
+
 def test_dirichlet():
     alpha = [0.2, 1.0, 3.0]
     x = random.dirichlet(alpha, N, key=random.key(6))
@@ -155,6 +218,8 @@ def test_invalid_elements_of_arrays():
     assert found[3] >= 0
     found = random.binomial(cyrt.asarray([5.0, 5.0, -1.0]), cyrt.asarray([-0.1, 1.5, 0.5]))
     assert found.tolist() == [-1, -1, -1]
+    found = random.geometric(cyrt.asarray([0.0, -0.5, 1.5, np.nan, 1.0]))
+    assert found.tolist() == [-1, -1, -1, -1, 1]
 
 
 CALLS = [
@@ -164,6 +229,9 @@ CALLS = [
     (random.dirichlet, ([1.0, 2.0],)),
     (random.poisson, (30.0,)),
     (random.binomial, (50, 0.4)),
+    (random.geometric, (0.1,)),
+    (random.multinomial, (50, [0.5, 0.5])),
+    (random.lognormal, ()),
     (random.laplace, ()),
     (random.gumbel, ()),
     (random.multivariate_normal, ([0.0, 1.0], [[1.0, 0.0], [0.0, 2.0]])),
@@ -208,6 +276,21 @@ def test_what_is_refused():
         (lambda: random.poisson(1e300), r"poisson: lam: expected 2\*\*62 or less, got 1e\+300"),
         (lambda: random.binomial(2.5, 0.5), "binomial: n: expected an integer below .*, got 2.5"),
         (lambda: random.binomial(2, 1.5), "binomial: p: expected a probability .*, got 1.5"),
+        (lambda: random.geometric(0.0), "geometric: p: expected more than 0, got 0.0"),
+        (lambda: random.geometric(1.5), "geometric: p: expected a probability above 0.*, got 1.5"),
+        (lambda: random.lognormal(0.0, -1.0), "lognormal: sigma: expected 0 or more, got -1.0"),
+        (lambda: random.multinomial(-1, [1.0]), "multinomial: n: expected 0 or more, got -1.0"),
+        (lambda: random.multinomial(1.5, [1.0]), "multinomial: n: expected an integer below"),
+        (lambda: random.multinomial(1, [0.5, 0.4]), "pvals: expected probabilities whose sum is 1"),
+        (lambda: random.multinomial(1, [1.5, -0.5]), "of 0 or more, got -0.5"),
+        (lambda: random.multinomial(1, []), r"pvals: expected shape \(..., k\), k > 0, got \(0,\)"),
+        (
+            lambda: (
+                random.multinomial(1, cyrt.ones(3), (2, 2)).shape == (2, 2, 3)
+                and random.multinomial(cyrt.ones(3, "int64"), [1.0], (2, 4))
+            ),
+            r"multinomial: shapes \(2, 4\), \(3,\)",
+        ),
         (lambda: random.laplace(0.0, -1.0), "laplace: scale: expected 0 or more, got -1.0"),
         (lambda: random.gumbel(float("nan")), "gumbel: loc: expected a finite number, got nan"),
         (

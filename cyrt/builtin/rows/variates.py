@@ -9,7 +9,7 @@ from cyrt.dtypes import DTYPES, dtype
 
 TEMPLATES = ("variates",)
 # The distribution of each operation on counts in kernels_cu/variates.cu.
-COUNTS = {"poisson": "Poisson", "binomial": "Binomial"}
+COUNTS = {"poisson": "Poisson", "binomial": "Binomial", "geometric": "Geometric"}
 
 
 def rows() -> Iterator[Row]:
