@@ -44,6 +44,7 @@ from cyrt.numpy.arithmetic import *
 from cyrt.numpy.assignment import *
 from cyrt.numpy.bit_packing import *
 from cyrt.numpy.calculus import *
+from cyrt.numpy.checkpoints import *
 from cyrt.numpy.comparison import *
 from cyrt.numpy.diagonals import *
 from cyrt.numpy.einstein_sum import *
@@ -357,6 +358,7 @@ __all__ = [
     "linalg",
     "linspace",
     "load",
+    "load_checkpoint",
     "load_safetensors",
     "loadtxt",
     "log",
@@ -455,6 +457,7 @@ __all__ = [
     "round",
     "rsqrt",
     "save",
+    "save_checkpoint",
     "save_safetensors",
     "savetxt",
     "savez",

@@ -72,6 +72,18 @@ cdef class Structure:
         append_paths(self, name, found)
         return found
 
+    def names(self):
+        """Return for each leaf the keys, indices and fields that lead to it, joined by dots.
+
+        >>> from cyrt import trees
+        >>> _, structure = trees.flatten({"w": [1, 2], "b": 3}, int, "params")
+        >>> structure.names()
+        ['w.0', 'w.1', 'b']
+        """
+        cdef list found = []
+        append_names(self, "", found)
+        return found
+
     def __eq__(self, other):
         cdef Structure that
         if not isinstance(other, Structure):
@@ -271,6 +283,19 @@ cdef int append_paths(Structure structure, str name, list found) except -1:
         found.append(name)
     for i in range(len(structure.children)):
         append_paths(structure.children[i], name + key_of(structure, i), found)
+    return 0
+
+
+cdef int append_names(Structure structure, str name, list found) except -1:
+    cdef Py_ssize_t i
+    if structure.kind == LEAF:
+        found.append(name)
+    for i in range(len(structure.children)):
+        if structure.kind == NAMED_TUPLE:
+            key = structure.type._fields[i]
+        else:
+            key = structure.keys[i] if structure.keys else i
+        append_names(structure.children[i], f"{name}.{key}" if name else f"{key}", found)
     return 0
 
 

@@ -240,8 +240,12 @@ for _ in range(100):
     params, state = optimizer.update(grads, state, params)
 print(value.item() < 0.1, state["float32"].step[0].item())
 
+rng = cyrt.random.default_rng(0)
+now = {"params": params, "state": state, "rng": rng}
 with tempfile.TemporaryDirectory() as folder:
-    path = os.path.join(folder, "weights.npy")
-    cyrt.save(path, w)
-    again = cyrt.load(path)
-print(bool((again == w).all()))
+    path = os.path.join(folder, "step_100.npz")
+    cyrt.save_checkpoint(path, now)
+    then = cyrt.load_checkpoint(path, like=now)
+    names = sorted(cyrt.load(path))
+print(bool((then["rng"].normal(size=3) == rng.normal(size=3)).all()))
+print(names)

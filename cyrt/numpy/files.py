@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import is_dataclass
 from typing import Any
 
 import numpy as np
 
 from cyrt.dtypes import dtype as _dtype
 from cyrt.ndarray import Array
+from cyrt.numpy.random import Generator
 from cyrt.numpy.replacement import replace_file
 from cyrt.ops.creation import asarray
+from cyrt.random.keys import Key
 from cyrt.runtime.host_memory import ManagedBuffer, PinnedBuffer
 from cyrt.runtime.memory import Buffer
 
@@ -60,7 +63,7 @@ def save(file: Any, arr: Any) -> None:
     Array([0, 1, 2], dtype=int64)
     """
     host = host_array(arr, "save: arr")
-    _write(file, ".npy", lambda target: np.save(target, host, allow_pickle=False))
+    write_file(file, ".npy", lambda target: np.save(target, host, allow_pickle=False))
 
 
 def savez(file: Any, /, *args: Any, **kwds: Any) -> None:
@@ -84,7 +87,7 @@ def savez_compressed(file: Any, /, *args: Any, **kwds: Any) -> None:
 def savetxt(fname: Any, X: Array, *args: Any, **options: Any) -> None:
     """Write an array of one or two dimensions as text; it waits. See :func:`numpy.savetxt`."""
     host = _to_host(X, "savetxt: X")
-    _write(fname, "", lambda target: np.savetxt(target, host, *args, **options))
+    write_file(fname, "", lambda target: np.savetxt(target, host, *args, **options))
 
 
 def _to_host(x: Any, name: str) -> np.ndarray:
@@ -94,6 +97,11 @@ def _to_host(x: Any, name: str) -> np.ndarray:
         raise TypeError(
             f"{name}: expected an Array, got {type(x).__name__}, which has no element type: "
             "cyrt.asarray(buffer, dtype=...) is an Array of its memory"
+        )
+    if isinstance(x, (dict, Generator, Key)) or is_dataclass(x):
+        raise TypeError(
+            f"{name}: expected an array, got {type(x).__name__}; save_checkpoint(file, nest) "
+            "writes nests of arrays, generators and keys"
         )
     return np.asarray(x)
 
@@ -113,13 +121,16 @@ def _write_several(
 ) -> None:
     for each in args:
         if isinstance(each, dict):
-            raise TypeError(f"{name}: expected arrays, got dict; write {name}(file, **arrays)")
+            raise TypeError(
+                f"{name}: expected arrays, got dict; write {name}(file, **arrays), or for a dict "
+                "with nests inside save_checkpoint(file, nest)"
+            )
     hosts = [host_array(each, f"{name}: arr_{place}") for place, each in enumerate(args)]
     named = {key: host_array(each, f"{name}: {key}") for key, each in kwds.items()}
-    _write(file, ".npz", lambda target: writer(target, *hosts, allow_pickle=False, **named))
+    write_file(file, ".npz", lambda target: writer(target, *hosts, allow_pickle=False, **named))
 
 
-def _write(file: Any, suffix: str, writer: Callable[[Any], None]) -> None:
+def write_file(file: Any, suffix: str, writer: Callable[[Any], None]) -> None:
     if not isinstance(file, (str, bytes, os.PathLike)):
         writer(file)
         return
@@ -156,25 +167,35 @@ def load(file: Any) -> Array | dict[str, Array]:
     >>> cyrt.load("both.npz")["b"]
     Array([1., 1.], dtype=float32)
     """
+    found = read_host_arrays(file, "load")
+    if isinstance(found, np.ndarray):
+        return asarray(found)
+    return {name: asarray(host) for name, host in found.items()}
+
+
+def read_host_arrays(file: Any, function: str) -> np.ndarray | dict[str, np.ndarray]:
+    """Return the array of a file ``.npy``, or those of a file ``.npz`` by name, on the host. The
+    function's name is for messages."""
     if not isinstance(file, (str, bytes, os.PathLike)) and not hasattr(file, "read"):
         raise TypeError(
-            f"load: file: expected a name, a path or an open file, got {type(file).__name__}"
+            f"{function}: file: expected a name, a path or an open file, got {type(file).__name__}"
         )
-    with _reading_errors(file):
+    label = f"{function}: {_name(file)}"
+    with _reading_errors(label):
         found = np.load(file, allow_pickle=False)
     if isinstance(found, np.ndarray):
-        return _to_array(found, file, "")
+        return _checked(found, label)
     arrays = {}
     with found:
         for name in found.files:
-            with _reading_errors(file):
+            with _reading_errors(label):
                 host = found[name]
-            arrays[name] = _to_array(host, file, f", array {name!r}")
+            arrays[name] = _checked(host, f"{label}, array {name!r}")
     return arrays
 
 
 @contextmanager
-def _reading_errors(file: Any) -> Iterator[None]:
+def _reading_errors(label: str) -> Iterator[None]:
     """Raise ValueError for a damaged file, for which NumPy and zipfile raise many types."""
     try:
         yield
@@ -184,25 +205,24 @@ def _reading_errors(file: Any) -> Iterator[None]:
         text = str(error)
         if "Object arrays" in text:
             raise TypeError(
-                f"load: {_name(file)}: an array of Python objects, which are no elements of cyrt's"
+                f"{label}: an array of Python objects, which are no elements of cyrt's"
             ) from None
         # NumPy takes every file that it does not know for a pickle, and advises to load that.
         reason = "" if "allow_pickle" in text else f": {text}"
-        raise ValueError(
-            f"load: {_name(file)} is damaged, or no file of NumPy's format{reason}"
-        ) from error
+        raise ValueError(f"{label} is damaged, or no file of NumPy's format{reason}") from error
 
 
-def _to_array(host: Any, file: Any, part: str) -> Array:
+def _checked(host: Any, label: str) -> np.ndarray:
     if not isinstance(host, np.ndarray):  # NumPy returns an archive's other files as bytes
-        raise ValueError(f"load: {_name(file)}{part}: is no array of NumPy's format")
+        raise ValueError(f"{label}: is no array of NumPy's format")
     if host.dtype == "V2":
         host = host.view(_dtype("bfloat16").numpy)
     try:
         _dtype(host.dtype.newbyteorder("="))
     except TypeError as error:
-        raise TypeError(f"load: {_name(file)}{part}: {error}") from None
-    return asarray(host)
+        raise TypeError(f"{label}: {error}") from None
+    found: np.ndarray = host
+    return found
 
 
 def _name(file: Any) -> str:
