@@ -25,7 +25,7 @@ from cyrt.ops.creation import asarray, weak_array, zeros_like
 from cyrt.ops.functions import conj, imag, real, sqrt
 from cyrt.ops.gather import get_by_arrays, put_at, set_by_arrays, take
 from cyrt.ops.inspection import namespace
-from cyrt.ops.manipulation import repeat
+from cyrt.ops.manipulation import repeat, stack
 from cyrt.ops.matmul import dot, matrix_transpose
 from cyrt.ops.printing import _repr_html_, format_of, repr_of, text_of
 from cyrt.ops.rounding import round

@@ -265,6 +265,14 @@ cdef object host_copy(Array x):
     return result
 
 
+cdef int refuse_host_copy(Array x, str what) except -1:
+    """Raise TypeError if a tape follows an array that is copied to an array of the host."""
+    if recording and is_followed(x):
+        raise TypeError(f"{what}: the copy of an array that is differentiated is a constant, which "
+                        "has no gradient; if that is meant, write cyrt.stop_gradient(x).numpy()")
+    return 0
+
+
 cdef int refuse_export(object x) except -1:
     """Raise TypeError if a tape follows an array whose memory is handed out."""
     if recording and is_followed(x):
@@ -448,7 +456,15 @@ cdef class Array(Operators):
         -------
         numpy.ndarray
             `out`, or a new C-contiguous array; bfloat16 becomes the type of the package ml_dtypes.
+
+        Raises
+        ------
+        TypeError
+            The array depends on the arguments of a function that is differentiated: its copy would
+            be a constant. :func:`cyrt.stop_gradient` makes one of it; numbers, ``float(x)`` and
+            ``x.item()``, and printing need no such call.
         """
+        refuse_host_copy(self, "numpy")
         if out is None:
             return host_copy(self)
         if not isinstance(out, np.ndarray):
@@ -520,6 +536,7 @@ cdef class Array(Operators):
         check_equal_layout(self, target, "copy_to")
         if isinstance(target, Memory):
             refuse_export(self)
+        refuse_host_copy(self, "copy_to")
         copy_memory(self, bytes_of(target), stream, True, blocking)
 
     def item(self, *index):
@@ -560,7 +577,7 @@ cdef class Array(Operators):
     def __array__(self, dtype=None, *, copy=None):
         if copy is False:
             raise ValueError("an Array lies on a device: NumPy gets a copy, never a view")
-        refuse_export(self)
+        refuse_host_copy(self, "numpy")
         result = host_copy(self)
         return result if dtype is None else result.astype(dtype, copy=False)
 

@@ -28,7 +28,7 @@ class _Functions:
         "clip", "conj", "imag", "real", "round", "sqrt",
         # Shapes, sorting, searching and indexing.
         "matrix_transpose", "argpartition", "choose", "compress", "partition", "put",
-        "searchsorted", "sort",
+        "searchsorted", "sort", "stack",
         # The tape.
         "put_at", "record_put", "recorded",
         # Scans, sums and products.

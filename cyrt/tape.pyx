@@ -7,6 +7,7 @@ from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memset
 
 import inspect
+import os
 
 from cyrt.builtin import catalogue
 from cyrt.builtin.entry cimport MAX_OPS, op_code
@@ -23,16 +24,30 @@ from cyrt.runtime.taping cimport Thread, close_tape, is_followed, open_tape, thi
 
 cdef extern from *:
     """
-    #define cyrt_frame() ((PyObject*)PyEval_GetFrame())
-    #define cyrt_code_of(frame) ((PyObject*)PyFrame_GetCode((PyFrameObject*)(frame)))
-    /* The instruction that a frame executes, as an offset into its code, and the line of that. */
-    #define cyrt_offset_of(frame) PyFrame_GetLasti((PyFrameObject*)(frame))
+    /* Return the code of the first frame, outwards, whose file is not in a folder, and set the
+       instruction that it executes, an offset into the code. NULL: there is no such frame. */
+    static PyObject* cyrt_calling_code(PyObject* folder, int* offset) {
+        PyFrameObject* frame = PyEval_GetFrame();
+        Py_XINCREF(frame);
+        while (frame != NULL) {
+            PyCodeObject* code = PyFrame_GetCode(frame);
+            PyFrameObject* back;
+            if (PyUnicode_Tailmatch(code->co_filename, folder, 0, PY_SSIZE_T_MAX, -1) != 1) {
+                *offset = PyFrame_GetLasti(frame);
+                Py_DECREF(frame);
+                return (PyObject*)code;
+            }
+            Py_DECREF(code);
+            back = PyFrame_GetBack(frame);
+            Py_DECREF(frame);
+            frame = back;
+        }
+        return NULL;
+    }
     #define cyrt_line_of(code, offset) PyCode_Addr2Line((PyCodeObject*)(code), offset)
     #define cyrt_items(items) (((PyTupleObject*)(items))->ob_item)
     """
-    PyObject* cyrt_frame()
-    object cyrt_code_of(PyObject* frame)
-    int cyrt_offset_of(PyObject* frame)
+    PyObject* cyrt_calling_code(PyObject* folder, int* offset)
     int cyrt_line_of(PyObject* code, int offset)
     PyObject** cyrt_items(object items)
 
@@ -64,7 +79,7 @@ cdef enum NodeKind:
 cdef struct Node:
     PyObject* rule          # those of calls; both are owned
     PyObject* plan
-    PyObject* code          # where the call was made: owned
+    PyObject* code          # the user's, where the call was made: owned
     int offset
     short kind
     short dtype
@@ -78,6 +93,8 @@ cdef struct Node:
     unsigned long long versions
 
 cdef int ADD = op_code("add")
+# That of cyrt's own code, which is not where a call was made.
+cdef str folder = os.path.join(os.path.dirname(os.path.dirname(catalogue.__file__)), "")
 cdef dict rules = {}        # by function
 cdef PyObject* rules_of_ops[MAX_OPS]
 memset(rules_of_ops, 0, sizeof(rules_of_ops))
@@ -306,6 +323,8 @@ cdef class Tape:
     cdef Block* written
     cdef unsigned int version_before
     cdef bint written_before
+    # What `out` held before the call that is made now, if it is an argument that is kept.
+    cdef Array overwritten
 
     def __cinit__(self):
         taping.num_tapes += 1
@@ -440,8 +459,10 @@ cdef inline int check_out(Tape tape, Rule rule, object out, Call* call) except -
     block = block_of(<Memory>out)
     call.inside, call.before = is_followed(out), 0 if block == NULL else block.version
     if call.inside and tape.nodes[(<Memory>out).node].kind == LEAF:
-        raise ValueError(f"{rule.name}: an argument of a differentiated function is written; "
-                         "copy() makes an array that may be")
+        name = "x[key] = value" if rule.function is functions.put_at else rule.name
+        raise ValueError(
+            f"{name}: an argument of a differentiated function is written in place; write into a "
+            "copy, x = x.copy(), or compute a new array, such as x + y or cyrt.where(...)")
     return 0
 
 
@@ -450,6 +471,8 @@ cdef int begin_call(Rule rule, PyObject** arguments, Py_ssize_t count, Call* cal
     cdef Tape tape = <Tape>thread.current
     cdef unsigned long long live = thread.live
     cdef Plan plan
+    cdef PyObject* out = NULL
+    cdef PyObject* value
     cdef int i, at, node
     call.mask, call.versions, call.operands, call.inside = 0, 0, 0, False
     call.num_parents = rule.num_operands
@@ -467,15 +490,36 @@ cdef int begin_call(Rule rule, PyObject** arguments, Py_ssize_t count, Call* cal
             node = -1 if at >= count else node_of(tape, live, <object>arguments[at], &call.mask)
             tape.parents[tape.num_parents + i] = node
             call.operands |= <unsigned int>(node >= 0) << i
+    tape.overwritten = None
     if rule.out >= 0 and rule.out < count and arguments[rule.out] != <PyObject*>None:
-        check_out(tape, rule, <object>arguments[rule.out], call)
+        out = arguments[rule.out]
+        check_out(tape, rule, <object>out, call)
     if call.mask:
         call.plan = plan_of(rule, call.operands)
         plan = <Plan>call.plan
         for i in range(plan.num_values):
-            if plan.kinds[i] == ARGUMENT and plan.positions[i] < count:
-                call.versions += version_of(<object>arguments[plan.positions[i]])
+            if plan.kinds[i] != ARGUMENT or plan.positions[i] >= count:
+                continue
+            value = arguments[plan.positions[i]]
+            if value == out:
+                keep_overwritten(tape, <Array>out, call.inside)
+                value = <PyObject*>tape.overwritten
+            call.versions += version_of(<object>value)
     thread.suspended += 1
+    return 0
+
+
+cdef int keep_overwritten(Tape tape, Array out, bint inside) except -1:
+    """Copy what a call overwrites and its gradient needs: the copy has the node of the value."""
+    cdef Thread* thread = this_thread()
+    if tape.overwritten is None:
+        thread.suspended += 1
+        try:
+            tape.overwritten = out.copy()
+        finally:
+            thread.suspended -= 1
+        if inside:
+            follow(tape, tape.overwritten, out.node)
     return 0
 
 
@@ -624,15 +668,11 @@ cdef int add_call(Tape tape, Rule rule, PyObject** arguments, Py_ssize_t count, 
     cdef Plan plan = <Plan>call.plan
     cdef int i, at, number = add_node(tape, CALL, call.num_parents, plan.num_values, x, call.mask)
     cdef Node* node = &tape.nodes[number]
-    cdef PyObject* frame = cyrt_frame()
     cdef object value
     node.rule, node.plan = <PyObject*>rule, <PyObject*>plan
     Py_INCREF(rule)
     Py_INCREF(plan)
-    if frame != NULL:
-        code = cyrt_code_of(frame)
-        Py_INCREF(code)
-        node.code, node.offset = <PyObject*>code, cyrt_offset_of(frame)
+    node.code = cyrt_calling_code(<PyObject*>folder, &node.offset)
     node.versions = call.versions
     for i in range(plan.num_values):
         at = plan.positions[i]
@@ -641,6 +681,8 @@ cdef int add_call(Tape tape, Rule rule, PyObject** arguments, Py_ssize_t count, 
             node.versions += version_of(value)
         else:
             value = None if at >= count else <object>arguments[at]
+            if tape.overwritten is not None and value is result:
+                value = tape.overwritten
             if plan.kinds[i] == SHAPE:
                 value = [each.shape for each in value] if rule.sequence else \
                     getattr(value, "shape", ())
@@ -650,6 +692,7 @@ cdef int add_call(Tape tape, Rule rule, PyObject** arguments, Py_ssize_t count, 
                 value = getattr(value, "device", None)
         Py_INCREF(value)
         tape.values[node.first_value + i] = <PyObject*>value
+    tape.overwritten = None
     return number
 
 

@@ -7,6 +7,8 @@ from functools import wraps
 from operator import index
 from typing import Any
 
+import numpy as np
+
 from cyrt import trees
 from cyrt.ndarray import Array
 from cyrt.ops.copy import copy
@@ -23,8 +25,15 @@ def _name_of(function: Callable[..., Any]) -> str:
 def _read_argnums(argnums: Any, name: str) -> tuple[int, ...]:
     numbers = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
     for each in numbers:
-        if isinstance(each, bool) or not hasattr(each, "__index__"):
-            raise TypeError(f"{name}: argnums: expected an int or a tuple of ints, got {argnums!r}")
+        if isinstance(each, (bool, Array, np.ndarray)) or not hasattr(each, "__index__"):
+            if isinstance(each, (str, bool, type(None))):
+                raise TypeError(
+                    f"{name}: argnums: expected an int or a tuple of ints, got {argnums!r}"
+                )
+            raise TypeError(
+                f"{name}: argnums: expected an int or a tuple of ints, got {type(each).__name__}; "
+                f"{name}(f) is a function, which takes the arguments: {name}(f)(x)"
+            )
     return tuple(map(index, numbers))
 
 
@@ -243,7 +252,7 @@ def _split_result(
 def _advice(result: Any) -> str:
     if isinstance(result, (tuple, list)):
         return "has_aux=True allows a pair"
-    return "float(), item() and numpy() make constants"
+    return "float() and item() make constants"
 
 
 def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:

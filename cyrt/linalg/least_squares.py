@@ -22,7 +22,7 @@ from cyrt.ops.promotion import isdtype, result_type
 from cyrt.ops.reduce import count_nonzero
 from cyrt.ops.reduce import sum as total
 from cyrt.ops.ternary import where
-from cyrt.tape import differentiable, follows
+from cyrt.tape import detach, differentiable, follows
 
 
 def _floating(x: Array) -> Array:
@@ -238,7 +238,7 @@ def roots(p: Array) -> Array:
     if p.ndim != 1:
         raise ValueError(f"roots: p: expected one dimension, got shape {p.shape}")
     kind = "complex64" if p.dtype in ("float32", "complex64") else "complex128"
-    (filled,) = p.numpy().nonzero()
+    (filled,) = detach(p).numpy().nonzero()
     if not len(filled):
         return empty(0, dtype=kind, device=p.device)
     first, last = int(filled[0]), int(filled[-1])

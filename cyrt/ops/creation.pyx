@@ -18,9 +18,11 @@ from cyrt.ops.copy cimport fill
 from cyrt.ops.promotion cimport (
     code_of_number, is_number, promote, promote_number, python_number,
 )
+from cyrt.operators import functions
 from cyrt.ops.tensors cimport from_other, from_tensor, on_device
 from cyrt.runtime.device cimport current_ordinal, ordinal_of
 from cyrt.runtime.memory cimport Buffer, copy_memory
+from cyrt.runtime.taping cimport is_followed, recording
 from cyrt.shape cimport check_size, dims_of
 from cyrt.tape cimport refuse_number
 
@@ -74,15 +76,19 @@ def weak_array(Array other not None, values):
     return asarray(values, DTYPES[code], device=device_of(other))
 
 
-cdef object from_numbers(object values, object target):
-    """A NumPy array of the numbers in nested sequences, which may contain arrays."""
+cdef object dtype_of_numbers(object values):
+    """Return the element type of nested sequences of numbers and arrays."""
     cdef int code = -1, kind = -1
     join_types(values, 0, &code, &kind)
-    if target is None:
-        if kind >= 0:
-            code = code_of_number(NUMBERS[kind]) if code < 0 else \
-                promote_number(code, NUMBERS[kind])
-        target = DEFAULTS["f"] if code < 0 else DTYPES[code]
+    if kind >= 0:
+        code = code_of_number(NUMBERS[kind]) if code < 0 else promote_number(code, NUMBERS[kind])
+    return DEFAULTS["f"] if code < 0 else DTYPES[code]
+
+
+cdef object from_numbers(object values, object target):
+    """A NumPy array of the numbers in nested sequences, which may contain arrays."""
+    own = dtype_of_numbers(values)
+    target = own if target is None else target
     try:
         with np.errstate(all="ignore"):
             return np.array(values, FROM.get(target.name, target.numpy)), target
@@ -94,6 +100,27 @@ cdef object from_numbers(object values, object target):
         raise ValueError(f"asarray: {ragged}{error}") from None
     except TypeError as error:
         raise TypeError(f"asarray: {error}") from None
+
+
+cdef Array followed_in(object values):
+    """Return an array in nested sequences that the tape follows, or None."""
+    if isinstance(values, (list, tuple)):
+        for each in values:
+            found = followed_in(each)
+            if found is not None:
+                return found
+    elif isinstance(values, Array) and is_followed(values):
+        return values
+    return None
+
+
+cdef object stack_nested(object values, object dtype, object device):
+    """Convert nested sequences, whose arrays keep their gradients."""
+    if not isinstance(values, (list, tuple)):
+        return asarray(values, dtype, device=device)
+    if not values:
+        raise ValueError("asarray: rows of different lengths: an empty one beside arrays")
+    return functions.stack([stack_nested(each, dtype, device) for each in values])
 
 
 cdef Array from_host(object values, object dtype, int ordinal):
@@ -241,6 +268,9 @@ def asarray(obj, /, dtype=None, *, device=None, copy=None, shape=None):
         if copy is False:
             raise ValueError(f"asarray: a {type(obj).__name__} lies on the host, and copy=False "
                              "was given")
+        if recording and (first := followed_in(obj)) is not None:
+            return stack_nested(obj, dtype_of_numbers(obj) if dtype is None else dtype,
+                                first.device if device is None else device)
         ordinal = chosen_device(device)
         return from_host(obj, dtype, ordinal)
     if dtype is not None and _dtype(dtype) is not x.dtype:

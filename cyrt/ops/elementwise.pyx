@@ -482,8 +482,14 @@ cdef object recorded_binary(int op, object a, object b, object out):
 
 
 cdef object binary(int op, object a, object b, object out):
-    if recording and (is_followed(a) or is_followed(b) or is_followed(out)):
-        return recorded_binary(op, a, b, out)
+    if recording:
+        # A sequence of values that are followed becomes an array before the call is recorded.
+        if isinstance(b, (list, tuple)) and isinstance(a, Array):
+            b = functions.weak_array(a, b)
+        elif isinstance(a, (list, tuple)) and isinstance(b, Array):
+            a = functions.weak_array(b, a)
+        if is_followed(a) or is_followed(b) or is_followed(out):
+            return recorded_binary(op, a, b, out)
     return binary_of_constants(op, a, b, out)
 
 

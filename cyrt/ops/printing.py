@@ -11,6 +11,7 @@ from cyrt.ndarray import Array
 from cyrt.ops.arguments import check_array
 from cyrt.ops.manipulation import concat
 from cyrt.runtime.order import NoContents
+from cyrt.tape import detach
 
 
 def text_of(x: Array) -> str:
@@ -123,7 +124,8 @@ def _options(linewidth: int | None, precision: int | None, suppress: bool | None
 
 def array2string(a: Array, *args: Any, **options: Any) -> str:
     """Format all values, see :func:`numpy.array2string`; all of them are copied to the host."""
-    return np.array2string(check_array(a, "array2string: a").numpy(), *args, **options)
+    host = detach(check_array(a, "array2string: a")).numpy()
+    return np.array2string(host, *args, **options)
 
 
 def _option(name: str) -> Any:
@@ -144,6 +146,7 @@ def _text(x: Array, separator: str, prefix: str, suffix: str) -> str:
 
 def _host_values(x: Array) -> np.ndarray:
     """Copy the values to the host; for a large array, one more along each axis than is shown."""
+    x = detach(x)  # values are also shown while they are differentiated
     if x.size > _option("threshold"):
         x = _corners(x, _option("edgeitems"), 0)
     host = x.numpy()

@@ -138,6 +138,18 @@ class Reference:
         value[key] += y.value
         return Variable(value, [(x, lambda g: g), (y, lambda g: _sum_to(g[key], y.value.shape))])
 
+    def write_multiply(self, x, y):
+        return self.binary("multiply", x, y)
+
+    def write_part_multiply(self, x, key, y):
+        a, b = x.value, y.value
+        value, factor = a.copy(), np.ones_like(a)
+        value[key] *= b
+        factor[key] = b
+        return Variable(
+            value, [(x, lambda g: g * factor), (y, lambda g: _sum_to(g[key] * a[key], b.shape))]
+        )
+
     def total(self, x):
         return Variable(np.sum(x.value), [(x, lambda g: np.broadcast_to(g, x.value.shape))])
 
@@ -220,6 +232,14 @@ class Arrays:
         x[key] += y
         return x
 
+    def write_multiply(self, x, y):
+        x *= y
+        return x
+
+    def write_part_multiply(self, x, key, y):
+        x[key] *= y
+        return x
+
     def total(self, x):
         return self.cyrt.sum(x)
 
@@ -285,8 +305,26 @@ class Writer:
                 "write_add",
                 "write",
                 "write_part_add",
+                "write_multiply",
+                "write_part_multiply",
             ],
-            p=[0.15, 0.2, 0.05, 0.05, 0.05, 0.1, 0.04, 0.03, 0.05, 0.08, 0.08, 0.06, 0.06],
+            p=[
+                0.15,
+                0.14,
+                0.05,
+                0.05,
+                0.05,
+                0.1,
+                0.04,
+                0.03,
+                0.05,
+                0.08,
+                0.06,
+                0.05,
+                0.05,
+                0.05,
+                0.05,
+            ],
         )
         getattr(self, f"add_{kind}")()
 
@@ -370,7 +408,7 @@ class Writer:
         found = sorted(i for i in self.free if self.readable[i] and fits(self.shapes[i]))
         return int(self.rng.choice(found)) if found else None
 
-    def add_write_add(self):
+    def add_write_add(self, name="write_add"):
         x = self.target()
         if x is None:
             return
@@ -382,8 +420,16 @@ class Writer:
         )
         if y is None or y == x:
             return
-        self.append("write_add", (x, y), self.shapes[x])
+        self.append_write(name, x, y)
+
+    def append_write(self, name, x, y, key=None):
+        product = name.endswith("multiply")
+        if product:
+            self.use(y)
+        self.append(name, (x, y), self.shapes[x], key)
         self.written(x)
+        if product:
+            self.bound()
 
     def add_write(self, name="write"):
         x = self.target(lambda s: len(s) == 2 and s[0] >= 3 and s[1] >= 2)
@@ -400,11 +446,16 @@ class Writer:
         )
         if y is None or y == x:
             return
-        self.append(name, (x, y), self.shapes[x], key)
-        self.written(x)
+        self.append_write(name, x, y, key)
 
     def add_write_part_add(self):
         self.add_write("write_part_add")
+
+    def add_write_multiply(self):
+        self.add_write_add("write_multiply")
+
+    def add_write_part_multiply(self):
+        self.add_write("write_part_multiply")
 
 
 def make(seed, length=None):
