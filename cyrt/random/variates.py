@@ -40,7 +40,7 @@ from cyrt.random.distributions import (
 from cyrt.random.drawing import draw, draw_with
 from cyrt.random.keys import Key, bits_of, keyed, split
 from cyrt.runtime.device import Device
-from cyrt.tape import follows
+from cyrt.tape import detach, follows
 
 _FLOAT64 = _dtype("float64")
 _Device = Device | SupportsIndex | str | None
@@ -69,13 +69,20 @@ def _drawn(
     dtype: DType,
     device: _Device,
 ) -> Array:
-    """Draw numbers whose parameters are arrays or numbers."""
+    """Draw numbers whose parameters are arrays or numbers. Counts are constants."""
     shape = common_shape(name, () if size is None else size, *parameters.values())
     device = common_device(name, device, **parameters)
-    values = [
-        broadcast_to(astype(each, _FLOAT64), shape).copy() if isinstance(each, Array) else each
-        for each in parameters.values()
-    ]
+    values: list[Real] = []
+    for what, each in parameters.items():
+        if not isinstance(each, Array):
+            values.append(each)
+            continue
+        if dtype.kind == "f" and follows([each]):
+            raise TypeError(
+                f"{name}: {what}: the numbers have no gradient with respect to this parameter; "
+                "stop_gradient() makes a constant of it"
+            )
+        values.append(broadcast_to(astype(detach(each), _FLOAT64), shape).copy())
     return draw_with(op, bits, values, shape, dtype, device)
 
 
@@ -506,7 +513,7 @@ def multinomial(
     if not isinstance(pvals, Array):
         _check_probabilities(name, pvals)
         pvals = asarray(pvals, dtype=_FLOAT64, device=device)
-    p = astype(check_real(pvals, f"{name}: pvals"), _FLOAT64)
+    p = astype(detach(check_real(pvals, f"{name}: pvals")), _FLOAT64)
     if p.ndim == 0 or p.shape[-1] == 0:
         raise ValueError(f"{name}: pvals: expected shape (..., k), k > 0, got {p.shape}")
     outer = common_shape(name, () if size is None else size, number, p[..., 0])

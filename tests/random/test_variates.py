@@ -261,6 +261,27 @@ def test_keys_and_generators(function, args):
     assert function(*args, size=(0, 4)).shape[:2] == (0, 4)
 
 
+def test_counts_are_constants_and_other_parameters_have_no_gradient():
+    p = cyrt.asarray([0.25, 0.75])
+    for draw in (
+        random.poisson,
+        random.geometric,
+        lambda p: random.binomial(5, p),
+        lambda p: random.multinomial(5, p),
+    ):
+        found = cyrt.grad(lambda p, draw=draw: (draw(p) * p).sum())
+        assert found(p).shape == (2,)
+    assert cyrt.grad(lambda p: (random.binomial(1, p * 0.0 + 1.0) * p).sum())(p).tolist() == [1, 1]
+    for draw, what in (
+        (random.gamma, "gamma: shape"),
+        (random.chisquare, "gamma: shape"),
+        (lambda p: random.beta(p, 1.0), "beta: a"),
+        (random.dirichlet, "dirichlet: alpha"),
+    ):
+        with pytest.raises(TypeError, match=f"{what}: the numbers have no gradient"):
+            cyrt.grad(lambda p, draw=draw: draw(p).sum())(p)
+
+
 def test_what_is_refused():
     for call, message in (
         (lambda: random.gamma(0.0), "gamma: shape: expected more than 0, got 0.0"),
