@@ -832,6 +832,7 @@ def test_training_keeps_memory_flat():
 
     optimizer = cyrt.optim.adam(0.01)
     state, step = optimizer.init(weights), cyrt.value_and_grad(loss)
+    gc.collect()  # arrays in tracebacks of tests before this one
     used, losses = [], []
     for i in range(60):
         value, gradients = step(weights)
