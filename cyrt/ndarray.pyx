@@ -536,7 +536,8 @@ cdef class Array(Operators):
         check_equal_layout(self, target, "copy_to")
         if isinstance(target, Memory):
             refuse_export(self)
-        refuse_host_copy(self, "copy_to")
+        else:
+            refuse_host_copy(self, "copy_to")
         copy_memory(self, bytes_of(target), stream, True, blocking)
 
     def item(self, *index):

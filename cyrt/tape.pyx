@@ -93,7 +93,7 @@ cdef struct Node:
     unsigned long long versions
 
 cdef int ADD = op_code("add")
-# That of cyrt's own code, which is not where a call was made.
+# The package's folder: errors name the first line of code outside it.
 cdef str folder = os.path.join(os.path.dirname(os.path.dirname(catalogue.__file__)), "")
 cdef dict rules = {}        # by function
 cdef PyObject* rules_of_ops[MAX_OPS]
@@ -323,7 +323,8 @@ cdef class Tape:
     cdef Block* written
     cdef unsigned int version_before
     cdef bint written_before
-    # What `out` held before the call that is made now, if it is an argument that is kept.
+    # A copy of the values that the current call overwrites through `out`, if its gradient needs
+    # them; else None.
     cdef Array overwritten
 
     def __cinit__(self):

@@ -99,7 +99,7 @@ def programs() -> tuple[Loop, ...]:
             add_kernel(kernel, 1, 32, (own, z, 16))
 
     stream, encoder = cyrt.Stream(), cyrt.CommandEncoder()
-    own = cyrt.zeros(16)  # of this stream, and read by the encoder's alone
+    own = cyrt.zeros(16)  # This stream writes it, and only the encoder's stream reads it.
     with stream:
         c = cyrt.zeros(16)
     with encoder.stream:

@@ -134,7 +134,8 @@ def load_checkpoint(file: Any, like: _Nest) -> _Nest:
 
 
 def _names(structure: trees.Structure, label: str) -> list[str]:
-    """Return the names of leaves; a nest that is a leaf has NumPy's name of an array without."""
+    """Return the names of leaves. A nest that is one leaf has the name that NumPy gives an array
+    without a name."""
     names = [name or "arr_0" for name in structure.names()]
     seen: dict[str, str] = {}
     for name, path in zip(names, structure.paths(label), strict=True):

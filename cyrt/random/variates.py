@@ -527,7 +527,7 @@ def multinomial(
     counts = broadcast_to(asarray(trials, dtype=DEFAULTS["i"], device=p.device), outer)[..., None]
     for level, own in enumerate(split(key, levels)):  # type: ignore[arg-type]  # `keyed` gives one
         halves, both = sums[levels - 1 - level], sums[levels - level]
-        # Where both halves have the probability 0, there is no trial for them.
+        # Results that both have the probability 0 share no trials: any number but 0 / 0 will do.
         chance = halves[..., 0::2] / where(both > 0, both, 1.0)
         first = binomial(counts, chance, counts.shape, key=own)
         counts = stack([first, counts - first], axis=-1).reshape((*outer, 2 << level))
