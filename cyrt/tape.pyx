@@ -20,21 +20,29 @@ from cyrt.operators import functions
 from cyrt.runtime cimport taping
 from cyrt.runtime.memory cimport Memory, block_of
 from cyrt.runtime.state cimport Block
-from cyrt.runtime.taping cimport Thread, close_tape, is_followed, open_tape, this_thread
+from cyrt.runtime.taping cimport (
+    Thread, close_tape, is_followed, is_followed_by, open_tape, this_thread,
+)
 
 cdef extern from *:
     """
     /* Return the code of the first frame, outwards, whose file is not in a folder, and set the
        instruction that it executes, an offset into the code. NULL: there is no such frame. */
     static PyObject* cyrt_calling_code(PyObject* folder, int* offset) {
+        static PyCodeObject* last = NULL;       /* the code that was found last: owned */
         PyFrameObject* frame = PyEval_GetFrame();
         Py_XINCREF(frame);
         while (frame != NULL) {
             PyCodeObject* code = PyFrame_GetCode(frame);
             PyFrameObject* back;
-            if (PyUnicode_Tailmatch(code->co_filename, folder, 0, PY_SSIZE_T_MAX, -1) != 1) {
+            if (code == last
+                || PyUnicode_Tailmatch(code->co_filename, folder, 0, PY_SSIZE_T_MAX, -1) != 1) {
                 *offset = PyFrame_GetLasti(frame);
                 Py_DECREF(frame);
+                if (code != last) {
+                    Py_INCREF(code);
+                    Py_XSETREF(last, code);
+                }
                 return (PyObject*)code;
             }
             Py_DECREF(code);
@@ -58,7 +66,7 @@ cdef enum:
     MOST_VALUES = 24        # values of a node, and arguments of a function of a rule
     MOST_ARGUMENTS = 25     # the same, and the array that the function adds to
     MOST_LEVELS = 60
-    FIRST_FLOAT = 9         # element types from this code on have gradients
+    MOST_SPARE_NODES = 65536    # of a tape whose memory is kept for the next one
     # Where a function of a rule finds an argument that is not a value of the node.
     GRADIENT = -1
     WANTED = -2
@@ -70,27 +78,6 @@ cdef enum Kind:
     DTYPE
     DEVICE
     RESULT
-
-cdef enum NodeKind:
-    CALL
-    LEAF
-    OUTPUT                  # one of several results; its parent is the call
-
-cdef struct Node:
-    PyObject* rule          # those of calls; both are owned
-    PyObject* plan
-    PyObject* code          # the user's, where the call was made: owned
-    int offset
-    short kind
-    short dtype
-    int place               # of a result among several; of a call: the number of results, 0: one
-    int num_parents
-    int first_parent
-    int num_values
-    int first_value
-    int ndim
-    int first_size
-    unsigned long long versions
 
 cdef int ADD = op_code("add")
 # The package's folder: errors name the first line of code outside it.
@@ -138,6 +125,7 @@ cdef class Rule:
         self.function, self.parameters = function, parameters
         self.name = getattr(function, "__name__", repr(function))
         self.num_operands, self.num_positional = len(operands), positional_of(function)
+        self.keywords = parameters[self.num_positional:]
         if self.num_operands > MOST_OPERANDS:
             raise ValueError(f"{self.name}: expected at most {<int>MOST_OPERANDS} operands")
         for i, each in enumerate(operands):
@@ -303,32 +291,29 @@ cdef Rule rule_of(int op):
 # -- recording -------------------------------------------------------------------------------------
 
 
+# The memory of a tape that has ended, for the next one.
+cdef struct Spare:
+    Node* nodes
+    unsigned long long* masks
+    int* parents
+    PyObject** values
+    long long* sizes
+    int most_nodes, most_parents, most_values, most_sizes
+
+cdef Spare spare
+memset(&spare, 0, sizeof(spare))
+
+
 @cython.final
 @cython.no_gc_clear
 cdef class Tape:
-    cdef unsigned long long number
-    cdef int levels             # number of levels that are not closed
-    cdef int holders            # number of functions that need the values later
-    cdef Node* nodes
-    cdef unsigned long long* masks
-    cdef int num_nodes, most_nodes
-    cdef int* parents
-    cdef int num_parents, most_parents
-    cdef PyObject** values
-    cdef int num_values, most_values
-    cdef long long* sizes
-    cdef int num_sizes, most_sizes
-    # The last write in place that was recorded: the block, its version before, and whether the
-    # tape had recorded another write into it.
-    cdef Block* written
-    cdef unsigned int version_before
-    cdef bint written_before
-    # A copy of the values that the current call overwrites through `out`, if its gradient needs
-    # them; else None.
-    cdef Array overwritten
-
     def __cinit__(self):
         taping.num_tapes += 1
+        self.nodes, self.masks, self.parents = spare.nodes, spare.masks, spare.parents
+        self.values, self.sizes = spare.values, spare.sizes
+        self.most_nodes, self.most_parents = spare.most_nodes, spare.most_parents
+        self.most_values, self.most_sizes = spare.most_values, spare.most_sizes
+        memset(&spare, 0, sizeof(spare))
 
     def __dealloc__(self):
         cdef int i
@@ -337,12 +322,18 @@ cdef class Tape:
             drop(self.nodes[i].rule)
             drop(self.nodes[i].plan)
             drop(self.nodes[i].code)
+        taping.num_tapes -= 1
+        if spare.nodes == NULL and self.most_nodes <= MOST_SPARE_NODES:
+            spare.nodes, spare.masks, spare.parents = self.nodes, self.masks, self.parents
+            spare.values, spare.sizes = self.values, self.sizes
+            spare.most_nodes, spare.most_parents = self.most_nodes, self.most_parents
+            spare.most_values, spare.most_sizes = self.most_values, self.most_sizes
+            return
         free(self.nodes)
         free(self.masks)
         free(self.parents)
         free(self.values)
         free(self.sizes)
-        taping.num_tapes -= 1
 
 
 cdef inline void drop(PyObject* owned) noexcept:
@@ -396,7 +387,8 @@ cdef int add_node(Tape tape, NodeKind kind, int num_parents, int num_values, Arr
     cdef int i, ndim = 0 if x is None else x.ndim_
     reserve(tape, num_parents, num_values, ndim)
     node = &tape.nodes[tape.num_nodes]
-    memset(node, 0, sizeof(Node))
+    node.rule = node.plan = node.code = NULL
+    node.offset, node.dtype, node.place, node.versions = 0, 0, 0, 0
     node.kind, node.num_parents, node.num_values, node.ndim = kind, num_parents, num_values, ndim
     node.first_parent, node.first_value = tape.num_parents, tape.num_values
     node.first_size = tape.num_sizes
@@ -420,12 +412,11 @@ cdef inline void follow(Tape tape, Array x, int node) noexcept:
     x.version = 0 if block == NULL else block.version
 
 
-cdef inline int node_of(Tape tape, unsigned long long live, object x,
-                        unsigned long long* mask) except -2:
+cdef inline int node_of(const Thread* thread, object x, unsigned long long* mask) except -2:
     """Return the node of an operand that is followed, and add its levels to the mask; else -1."""
-    if x is None or type(x) is float or not is_followed(x):
+    if not is_followed_by(thread, x):
         return -1
-    mask[0] |= tape.masks[(<Memory>x).node] & live
+    mask[0] |= thread.masks[(<Memory>x).node] & thread.live
     return (<Memory>x).node
 
 
@@ -470,7 +461,6 @@ cdef inline int check_out(Tape tape, Rule rule, object out, Call* call) except -
 cdef int begin_call(Rule rule, PyObject** arguments, Py_ssize_t count, Call* call) except -1:
     cdef Thread* thread = this_thread()
     cdef Tape tape = <Tape>thread.current
-    cdef unsigned long long live = thread.live
     cdef Plan plan
     cdef PyObject* out = NULL
     cdef PyObject* value
@@ -482,13 +472,13 @@ cdef int begin_call(Rule rule, PyObject** arguments, Py_ssize_t count, Call* cal
         call.num_parents = len(sequence)
         reserve(tape, call.num_parents, 0, 0)
         for i in range(call.num_parents):
-            tape.parents[tape.num_parents + i] = node_of(tape, live, sequence[i], &call.mask)
+            tape.parents[tape.num_parents + i] = node_of(thread, sequence[i], &call.mask)
         call.operands = call.mask != 0
     else:
         reserve(tape, MOST_OPERANDS, 0, 0)
         for i in range(rule.num_operands):
             at = rule.operands[i]
-            node = -1 if at >= count else node_of(tape, live, <object>arguments[at], &call.mask)
+            node = -1 if at >= count else node_of(thread, <object>arguments[at], &call.mask)
             tape.parents[tape.num_parents + i] = node
             call.operands |= <unsigned int>(node >= 0) << i
     tape.overwritten = None
@@ -680,6 +670,8 @@ cdef int add_call(Tape tape, Rule rule, PyObject** arguments, Py_ssize_t count, 
         if plan.kinds[i] == RESULT:
             value = result
             node.versions += version_of(value)
+        elif plan.kinds[i] == ARGUMENT and at < count and tape.overwritten is None:
+            value = <object>arguments[at]
         else:
             value = None if at >= count else <object>arguments[at]
             if tape.overwritten is not None and value is result:
@@ -713,8 +705,8 @@ cdef object record_call(object function, tuple arguments):
     begin_call(rule, items, count, &call)
     try:
         if rule.num_positional < count:
-            result = function(*arguments[:rule.num_positional], **dict(zip(
-                rule.parameters[rule.num_positional:], arguments[rule.num_positional:])))
+            result = PyObject_Vectorcall(function, items, rule.num_positional,
+                                         <PyObject*>rule.keywords)
         else:
             result = function(*arguments)
     except BaseException:
@@ -1032,10 +1024,6 @@ cdef class Gradients:
 @cython.no_gc_clear
 cdef class Level:
     """A function that is differentiated in this thread, from the call to its gradient."""
-    cdef Tape tape
-    cdef Thread before          # the thread's state, if the level has opened the tape
-    cdef int depth, start, num_leaves, end
-    cdef bint opened, stopped, closed
 
     def __cinit__(self):
         cdef Thread* thread = this_thread()
@@ -1045,7 +1033,7 @@ cdef class Level:
             self.tape.number = open_tape(thread)
             self.before, self.opened = thread[0], True
             thread.tape, thread.live, thread.suspended = self.tape.number, 0, 0
-            thread.current, thread.masks = <void*>self.tape, NULL
+            thread.current, thread.masks = <void*>self.tape, self.tape.masks
         else:
             self.tape = <Tape>thread.current
         if self.tape.levels == MOST_LEVELS:
@@ -1060,23 +1048,21 @@ cdef class Level:
         if not self.closed and this_thread().current == <void*>self.tape:
             self.end_level()
 
-    def leaf(self, Array x not None):
-        """Return a view of an argument that the tape follows."""
+    cdef Array leaf(self, Array x):
         cdef Array view = view_of(x, x.code, x.ndim_, x.dims, x.steps, 0)
         cdef Tape tape = self.tape
         cdef unsigned long long mask = 0
         cdef int node
         reserve(tape, 1, 0, 0)
-        tape.parents[tape.num_parents] = node_of(tape, this_thread().live, x, &mask)
+        tape.parents[tape.num_parents] = node_of(this_thread(), x, &mask)
         node = add_node(tape, LEAF, 1, 0, x, mask | <unsigned long long>1 << self.depth)
         self.num_leaves += 1
         follow(tape, view, node)
         return view
 
-    def node_of(self, x):
-        """Return the node of a value that depends on the level's arguments; -1 if it does not."""
+    cdef int find_node(self, object x) except -2:
         cdef unsigned long long mask = 0
-        cdef int node = node_of(self.tape, this_thread().live, x, &mask)
+        cdef int node = node_of(this_thread(), x, &mask)
         return node if mask >> self.depth & 1 else -1
 
     cdef int stop_recording(self) noexcept:
@@ -1102,20 +1088,7 @@ cdef class Level:
                 drop_values(tape, &tape.nodes[i])
         return 0
 
-    def stop(self):
-        """Record no more at this level."""
-        self.stop_recording()
-
-    def differentiate(self, list nodes not None, list gradients not None, bint keep=False):
-        """Return the gradients of the leaves from those of nodes; None is zero.
-
-        Parameters
-        ----------
-        nodes : list of int
-        gradients : list of Array
-        keep : bool
-            Whether the values are needed again.
-        """
+    cdef list differentiate(self, list nodes, list gradients, bint keep):
         cdef Tape tape = self.tape
         cdef Gradients found = Gradients(tape, self.start)
         cdef Node* node
@@ -1149,13 +1122,8 @@ cdef class Level:
                 drop_values(tape, &tape.nodes[i])
         return [found.take(i) for i in range(self.start, self.start + self.num_leaves)]
 
-    def hold(self):
-        """Keep the values as long as the tape exists."""
+    cdef int hold(self) noexcept:
         self.tape.holders += 1
-
-    def close(self):
-        """End the level, also after an error: no lower level depends on its arguments alone."""
-        self.end_level()
 
 
 # -- arrays ----------------------------------------------------------------------------------------
@@ -1199,8 +1167,3 @@ def versions_of(value):
     if isinstance(value, (tuple, list)):
         return sum(map(versions_of, value))
     return version_of(value)
-
-
-def is_plain(Array x not None):
-    """Return whether an array is dense, and has memory of its own."""
-    return x.dense and x.base is None

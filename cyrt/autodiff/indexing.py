@@ -53,8 +53,8 @@ def _cleared(g: Array, key: Any) -> Array:
 
 
 def _written(g: Array, key: Any, value_shape: _Shape) -> Array:
-    """The gradient of values that are written at a key. Where an index occurs several times, only
-    the value that was written last has one."""
+    """The gradient of values that are written at a key. Where an index occurs several times, one
+    of the values has it: which of them a GPU writes last is not defined."""
     part = g[key]
     if not _is_view(key):
         numbers = reshape(arange(part.size, device=g.device), part.shape)

@@ -44,7 +44,7 @@ from cyrt.runtime.memory cimport READ_ONLY, Memory, block_of, live_block, overwr
 from cyrt.runtime.pool cimport allocate_next, is_next, is_own
 from cyrt.runtime.state cimport OVERWRITE, Block, StreamState
 from cyrt.runtime.stream cimport current_state
-from cyrt.runtime.taping cimport is_followed, recording
+from cyrt.runtime.taping cimport Thread, is_followed, is_followed_by, recording, this_thread
 from cyrt.tape cimport Call, Rule, abandon_call, begin_call, end_call, record_call, rule_of
 
 cdef int WHERE = op_code("where")
@@ -482,13 +482,15 @@ cdef object recorded_binary(int op, object a, object b, object out):
 
 
 cdef object binary(int op, object a, object b, object out):
+    cdef const Thread* thread
     if recording:
         # A sequence of values that are followed becomes an array before the call is recorded.
         if isinstance(b, (list, tuple)) and isinstance(a, Array):
             b = functions.weak_array(a, b)
         elif isinstance(a, (list, tuple)) and isinstance(b, Array):
             a = functions.weak_array(b, a)
-        if is_followed(a) or is_followed(b) or is_followed(out):
+        thread = this_thread()
+        if is_followed_by(thread, a) or is_followed_by(thread, b) or is_followed_by(thread, out):
             return recorded_binary(op, a, b, out)
     return binary_of_constants(op, a, b, out)
 

@@ -289,6 +289,7 @@ def _jax() -> Contender:
 
     if jax.default_backend() != "gpu":
         raise ImportError("this JAX has no GPU")
+    jax.config.update("jax_default_matmul_precision", "highest")  # float32, as the others
     functions = _functions(jax.numpy, jax.numpy.swapaxes)
 
     def make(program: Program, optimizer: str, rate: float) -> tuple[Arrays, Step]:
