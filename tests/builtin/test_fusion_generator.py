@@ -552,6 +552,22 @@ def test_reductions_of_rows(rng):
     check(extremes, integers, truths, count, loss)
 
 
+def test_a_reduction_that_nobody_sees(rng):
+    """What else has one element a row stays a value of rows."""
+    x, scale = array(rng, 6, 100), array(rng, 6)
+
+    def run():
+        total, doubled = cyrt.sum(x, axis=1), scale + scale
+        return total, doubled, x * doubled[:, None]
+
+    recorded = Recorded(run)
+    fused = fusion.generate([recorded.run], [[1, 2]])
+    assert "reduce_row<" not in fused.source
+    launch([fused])
+    for found, wanted in zip(recorded.arrays[1:], run()[1:], strict=True):
+        assert bits(found) == bits(wanted)
+
+
 @pytest.mark.parametrize("columns", [7, 32])
 def test_order_of_many_elements_of_a_thread(columns, rng):
     """In so many rows two threads share one; nothing between the operations is seen."""

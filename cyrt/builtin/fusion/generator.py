@@ -487,7 +487,7 @@ def _assemble(
         return None
     if len(parts) > 1:
         pack_into(f"<{len(ends)}I", params, nbytes * len(parts), *ends)
-    text = _kernel(parts[0].text, len(parts), BLOCK if parts[0].block is None else x * y)
+    text = _kernel(parts[0], len(parts), BLOCK if parts[0].block is None else x * y)
     name = _name(runs[0], text)
     return Fused(
         source=text.replace("KERNEL", name),
@@ -507,7 +507,7 @@ def _block(threads: int, runs: Sequence[Run]) -> int:
     return max(WARP, min(most, 1 << (threads - 1).bit_length()))
 
 
-def _kernel(text: str, count: int, threads: int) -> str:
+def _kernel(run: _Part, count: int, threads: int) -> str:
     """Return the source; it has a namespace of its own, so that a module may have several."""
     if count > 1:
         ends = f"    uint32 ends[{count}];\n"
@@ -519,9 +519,9 @@ def _kernel(text: str, count: int, threads: int) -> str:
     else:
         ends, part = "", "    run(args, args.parts[0], blockIdx.x);\n"
     return (
-        f'#include "{"fusion_rows.cuh" if "reduce_row<" in text else "fusion.cuh"}"\n'
+        f'#include "{"fusion.cuh" if run.block is None else "fusion_rows.cuh"}"\n'
         "namespace cyrt::KERNEL {\n"
-        f"{text}\n"
+        f"{run.text}\n"
         "struct alignas(16) Args {\n"
         f"    Part parts[{count}];\n"
         f"{ends}"
