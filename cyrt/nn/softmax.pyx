@@ -34,8 +34,15 @@ cdef Array checked_rows(int op, str argument, object x, object axis, int* place)
     """Check an array and its axis, and set the axis, counted from 0."""
     cdef Array array = array_of(op, argument, x)
     check_rows(op, argument, array)
-    place[0] = axis_of(axis, array.ndim_, f"{catalogue.OPS[op]}: axis")
+    place[0] = place_of(axis, array.ndim_, op)
     return array
+
+
+cdef int place_of(object axis, int ndim, int op) except -1:
+    """Return an axis, counted from 0."""
+    if type(axis) is int and -ndim <= axis < ndim:
+        return axis % ndim
+    return axis_of(axis, ndim, f"{catalogue.OPS[op]}: axis")
 
 
 cdef Array along_last(Array x, int axis):

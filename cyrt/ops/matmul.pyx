@@ -1,7 +1,6 @@
 """Products of matrices, vectors and tensors."""
 
 from libc.string cimport memset
-from numpy import broadcast_shapes
 
 from cyrt.dtypes import DTYPES, dtype as _dtype
 from cyrt.graph.recorder cimport encoder_of
@@ -60,6 +59,15 @@ cdef object truth_of(str name, Array counts, object out):
 
 cdef int refuse_shapes(str name, Array a, Array b, str why) except -1:
     raise ValueError(f"{name}: shapes {shape_of(a)} and {shape_of(b)}: {why}")
+
+
+cdef bint broadcasts(Array x, int ndim, const long long* dims) noexcept:
+    """Return whether an array broadcasts to a shape."""
+    cdef int d, first = ndim - x.ndim_
+    for d in range(first, ndim):
+        if d < 0 or x.dims[d - first] not in (1, dims[d]):
+            return False
+    return True
 
 
 cdef Array multiply_by_library(Array a, Array b, Array c, int code, double alpha, double beta):
@@ -297,7 +305,7 @@ def addmm(c, a, b, /, alpha=1.0, beta=1.0):
     # 16-bit types are rounded once, at the end, as by a library.
     wide = FLOAT32 if itemsizes[code] == 2 and kinds[code] == c"f" else code
     product = matrix_product(a, b, None, DTYPES[wide])
-    if broadcast_shapes(addend.shape, product.shape) != product.shape:
+    if not broadcasts(addend, product.ndim_, product.dims):
         raise ValueError(f"addmm: c: expected a shape that broadcasts to {product.shape}, got "
                          f"{addend.shape}")
     if alpha != 1:

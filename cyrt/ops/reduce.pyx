@@ -72,6 +72,14 @@ cdef unsigned long long axes_mask(Array x, object axis) except? 0:
         return ~<unsigned long long>0 >> (64 - x.ndim_) if x.ndim_ else 0
     if PyLong_CheckExact(axis):
         return <unsigned long long>1 << axis_at(axis, x.ndim_)
+    if type(axis) is tuple:
+        for each in <tuple>axis:
+            if not PyLong_CheckExact(each) or mask >> axis_at(each, x.ndim_) & 1:
+                break
+            mask |= <unsigned long long>1 << axis_at(each, x.ndim_)
+        else:
+            return mask
+        mask = 0
     for d in axes_of(axis, x.ndim_):
         mask |= <unsigned long long>1 << d
     return mask

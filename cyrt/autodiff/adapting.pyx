@@ -1,20 +1,16 @@
+# cython: boundscheck=True
 """Fitting gradients to the operands that they belong to."""
 
-from __future__ import annotations
-
-from typing import Any
-
-from cyrt.dtypes import DType
-from cyrt.ndarray import Array
+from cyrt.ndarray cimport Array, shape_of
 from cyrt.ops.copy import astype, copy
 from cyrt.ops.creation import empty, zeros
 from cyrt.ops.functions import real
-from cyrt.ops.reduce import sum as _sum
+from cyrt.ops.reduce import sum as sum_of
 from cyrt.ops.shapes import reshape
-from cyrt.runtime.device import Device
+from cyrt.tape cimport FIRST_FLOAT
 
 
-def adapt(gradient: Any, shape: tuple[int, ...], dtype: DType, broadcast: bool, name: str) -> Array:
+def adapt(gradient, tuple shape not None, dtype, bint broadcast, str name):
     """Return a gradient in the shape and the type of its operand.
 
     Parameters
@@ -39,38 +35,40 @@ def adapt(gradient: Any, shape: tuple[int, ...], dtype: DType, broadcast: bool, 
     if not isinstance(gradient, Array):
         raise TypeError(
             f"{name}: a gradient: expected an Array of shape {shape} and {dtype}, got "
-            f"{type(gradient).__name__}"
-        )
-    if gradient.dtype.kind not in "fc":
+            f"{type(gradient).__name__}")
+    if (<Array>gradient).code < FIRST_FLOAT:
         raise TypeError(f"{name}: a gradient: expected {dtype}, got {gradient.dtype}")
-    if gradient.shape != shape:
+    if shape_of(<Array>gradient) != shape:
         if not broadcast:
             raise ValueError(
                 f"{name}: a gradient: expected shape {shape} and {dtype}, got {gradient.shape} "
-                f"and {gradient.dtype}"
-            )
+                f"and {gradient.dtype}")
         gradient = sum_to(gradient, shape)
+    if (<Array>gradient).code == dtype.code:
+        return gradient
     if gradient.dtype.kind == "c" and dtype.kind == "f":
         gradient = real(gradient)
     return astype(gradient, dtype, copy=False)
 
 
-def own(gradient: Array | None, shape: tuple[int, ...], dtype: DType, device: Device) -> Array:
+def own(gradient, tuple shape, dtype, device):
     """Return a new array with a gradient's values, or with zeros for None."""
     return zeros(shape, dtype, device=device) if gradient is None else copy(gradient)
 
 
-def sum_to(gradient: Array, shape: tuple[int, ...]) -> Array:
+def sum_to(Array gradient not None, tuple shape not None):
     """Sum over the dimensions along which an array of that shape was broadcast."""
-    if gradient.shape == shape:
+    cdef int d, ndim = len(shape), extra = gradient.ndim_ - ndim
+    cdef list axes = list(range(extra))
+    for d in range(ndim):
+        if shape[d] == 1 and gradient.dims[extra + d] != 1:
+            axes.append(extra + d)
+    if not axes:
         return gradient
-    extra = gradient.ndim - len(shape)
-    axes = tuple(range(extra)) + tuple(
-        extra + i for i, size in enumerate(shape) if size == 1 and gradient.shape[extra + i] != 1
-    )
-    return reshape(_sum(gradient, axes), shape)
+    gradient = sum_of(gradient, tuple(axes))
+    return gradient if gradient.ndim_ == ndim else reshape(gradient, shape)
 
 
-def unread(g: Array, shape: tuple[int, ...], dtype: DType) -> Array:
+def unread(Array g not None, tuple shape, dtype):
     """Return an array in place of an argument of which a gradient needs no values."""
     return empty(shape, dtype, device=g.device)
