@@ -36,6 +36,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 os.environ.setdefault("CYRT_DEVICE", "emulated")
+# Tests start hundreds of processes, whose imports take twice the time without bytecode.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # One for all processes of a run: the outermost makes it and removes it.
 if "CYRT_TEST_CACHE" not in os.environ:
     os.environ["CYRT_TEST_CACHE"] = tempfile.mkdtemp(prefix="cyrt-tests-")
