@@ -125,6 +125,7 @@ cdef bint join_bin(StreamState* stream, Block* block) noexcept:
     bin.blocks[slot] = block
     block.holder = stream
     block.slot = slot
+    stream.held += 1
     return True
 
 
@@ -132,6 +133,7 @@ cdef void leave_bin(Block* block) noexcept:
     cdef Bin* bin = &block.holder.bins[block.bin]
     bin.blocks[block.slot] = NULL
     add_bit(&bin.vacant, block.slot)
+    block.holder.held -= 1
     block.holder = NULL
 
 

@@ -6,6 +6,7 @@ from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
 from cyrt.runtime.device cimport verify
 from cyrt.runtime.state cimport StreamState
+from cyrt.runtime.stream_state cimport end_idleness
 
 cdef extern from "unistd.h" nogil:
     int usleep(unsigned int)
@@ -39,7 +40,7 @@ cdef bint try_submission(StreamState* stream) noexcept:
     stream.submitting = True
     stream.submitter = PyThread_get_thread_ident()
     stream.submissions += 1
-    stream.idle = False
+    end_idleness(stream)
     return True
 
 
