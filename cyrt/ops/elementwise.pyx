@@ -4,7 +4,7 @@ cimport cython
 from cpython.bool cimport PyBool_Check
 from cpython.complex cimport PyComplex_Check
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
-from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_Check
+from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_Check, PyLong_CheckExact
 from cpython.object cimport PyObject
 from libc.string cimport memcpy, memset
 
@@ -451,12 +451,23 @@ cdef object of_others(int op, object a, object b, Array out):
 
 
 cdef inline bint put_float(int op, Array x, object value, unsigned long long* number) noexcept:
-    """Set a usual number next to an array: a float, in the array's type, which has a kernel."""
+    """Set a usual number next to an array of float32 or float64: a float, or an int that one can
+    hold, in the array's type, which has a kernel."""
     cdef float single
     cdef double real
-    if not PyFloat_CheckExact(value) or outputs[op][x.code] < 0 or op == POW:
+    cdef long long integer, most = <long long>1 << 53      # a double holds all integers up to it
+    cdef int overflow
+    if outputs[op][x.code] < 0 or op == POW:
         return False
-    real = PyFloat_AS_DOUBLE(value)
+    if PyFloat_CheckExact(value):
+        real = PyFloat_AS_DOUBLE(value)
+    elif PyLong_CheckExact(value):
+        integer = PyLong_AsLongLongAndOverflow(value, &overflow)
+        if overflow or not -most <= integer <= most:
+            return False
+        real = <double>integer
+    else:
+        return False
     number[0] = 0
     if x.code == FLOAT32:
         single = <float>real            # a number out of range becomes an infinity
