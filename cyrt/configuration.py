@@ -22,7 +22,7 @@ from cyrt.driver.errors import CompileError, CudaError
 from cyrt.jit import compiler
 from cyrt.jit.cache import Cache
 from cyrt.jit.headers import include_directories
-from cyrt.libs import cublaslt, cudnn
+from cyrt.libs import cublaslt, cudnn, cufft
 from cyrt.runtime.device import Device
 from cyrt.version import __version__
 
@@ -30,8 +30,9 @@ from cyrt.version import __version__
 _LIBRARIES = {
     "cuBLASLt": ("cublasLt", "matrix products", "cublas"),
     "cuDNN": ("cudnn", "convolutions", "cudnn"),
+    "cuFFT": ("cufft", "Fourier transforms", "cufft"),
 }
-_BINDINGS: dict[str, Any] = {"cublasLt": cublaslt, "cudnn": cudnn}
+_BINDINGS: dict[str, Any] = {"cublasLt": cublaslt, "cudnn": cudnn, "cufft": cufft}
 
 Rows = list[tuple[str, str]]
 

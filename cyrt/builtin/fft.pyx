@@ -165,36 +165,39 @@ cdef tuple tables_on(int ordinal, int dtype, n, longest, packed):
     return tables, buffer
 
 
+cdef void find_lines(Lines* lines, const Operand* operands, int ndim, const long long* shape,
+                     const Transform* transform, int rank) noexcept:
+    cdef long long[MAX_NDIM] sizes, ins, outs
+    cdef const long long* strides[2]
+    cdef long long step, ins_below = 1, outs_below = 1
+    cdef int d, outer = ndim - rank
+    lines.count = 1
+    for d in range(ndim - 1, -1, -1):
+        step = ins_below if operands[1].strides == NULL else operands[1].strides[d]
+        if d == transform.axis:
+            lines.in_step, lines.out_step = step, outs_below
+        elif not transform.axis - rank < d < transform.axis:
+            outer -= 1
+            sizes[outer], ins[outer], outs[outer] = shape[d], step, outs_below
+            lines.count *= shape[d]
+        ins_below *= shape[d]
+        outs_below *= transform.outputs if d == transform.axis else shape[d]
+    strides[0], strides[1] = outs, ins
+    simplify(&lines.space, 2, ndim - rank, sizes, strides)
+
+
 cdef object make_plan(Recorder encoder, FftPlan* plan, const Launch* launch, int dtype,
                       const Operand* operands, int ndim, const long long* shape,
                       const Transform* transform):
     """Set the launches of a transform; return the Buffer of their tables."""
     cdef LoadedFunction function = <LoadedFunction>launch.entry.functions[0]
     cdef int ordinal = encoder.state.ordinal, itemsize = launch.entry.itemsizes[0], d
-    cdef long long longest, count = 1, limit = function.limits.smem - function.static_smem
-    cdef long long[MAX_NDIM] sizes, ins, outs
-    cdef const long long* strides[2]
-    cdef long long in_step = 0, out_step = 0, ins_below = 1, outs_below = 1
-    cdef Space space
-    cdef int axis = transform.axis, batch = ndim - 1
+    cdef long long longest, limit = function.limits.smem - function.static_smem
+    cdef Lines lines
     cdef FftLaunch* last
     cdef bint convolved, packed
     memset(plan, 0, sizeof(FftPlan))
-    for d in range(ndim - 1, -1, -1):
-        step = ins_below if operands[1].strides == NULL else operands[1].strides[d]
-        if d == axis:
-            in_step, out_step = step, outs_below
-            ins_below *= shape[d]
-            outs_below *= transform.outputs
-        else:
-            batch -= 1
-            sizes[batch], ins[batch], outs[batch] = shape[d], step, outs_below
-            ins_below *= shape[d]
-            outs_below *= shape[d]
-            count *= shape[d]
-    strides[0], strides[1] = outs, ins
-    simplify(&space, 2, ndim - 1, sizes, strides)
-
+    find_lines(&lines, operands, ndim, shape, transform, 1)
     longest = FFT_LONGEST
     while (FFT_PADDED(<unsigned int>longest, itemsize) + 1) * itemsize > limit:
         longest //= 2
@@ -209,22 +212,26 @@ cdef object make_plan(Recorder encoder, FftPlan* plan, const Launch* launch, int
     convolved = tables.points != points
 
     if convolved:
-        plan.nbytes[<int>SPECTRUM] = count * tables.points * itemsize
-        add_launches(plan, launch, <Buffer>buffer, tables, &space, INPUT, SPECTRUM, in_step, 1)
-        add_launches(plan, launch, <Buffer>buffer, tables, &space, SPECTRUM, OUTPUT, 1, out_step)
+        plan.nbytes[<int>SPECTRUM] = lines.count * tables.points * itemsize
+        add_launches(plan, launch, <Buffer>buffer, tables, &lines.space, INPUT, SPECTRUM,
+                     lines.in_step, 1)
+        add_launches(plan, launch, <Buffer>buffer, tables, &lines.space, SPECTRUM, OUTPUT, 1,
+                     lines.out_step)
         last = &plan.launches[plan.count // 2 - 1]
         plan.launches[0].params.in_table = (<Buffer>buffer).address + <size_t>tables.chirp
         last.params.out_table = (<Buffer>buffer).address + <size_t>tables.spectrum
         last.params.flags |= FFT_CONJUGATE_OUT
     else:
-        add_launches(plan, launch, <Buffer>buffer, tables, &space, INPUT, OUTPUT, in_step, out_step)
+        add_launches(plan, launch, <Buffer>buffer, tables, &lines.space, INPUT, OUTPUT,
+                     lines.in_step, lines.out_step)
     # The second transform of a convolution is an inverse one: its result is the conjugate of a
     # forward transform's, and so the table has conjugates.
     last = &plan.launches[plan.count - 1]
     if convolved:
         last.params.out_table = (<Buffer>buffer).address + <size_t>tables.conjugate
     if packed:
-        pack_launch(&last.params, <Buffer>buffer, tables, transform, in_step, out_step)
+        pack_launch(&last.params, <Buffer>buffer, tables, transform, lines.in_step,
+                    lines.out_step)
     else:
         if convolved != transform.inverse:
             last.params.flags |= FFT_CONJUGATE_OUT
@@ -238,7 +245,7 @@ cdef object make_plan(Recorder encoder, FftPlan* plan, const Launch* launch, int
     # Those who load the mirrored half of a spectrum count from the end of the transform.
     plan.launches[0].params.length = <unsigned int>transform.n
     if plan.count > 1 and len(tables.lines) > 1:
-        plan.nbytes[<int>FIRST] = count * tables.points * itemsize
+        plan.nbytes[<int>FIRST] = lines.count * tables.points * itemsize
     if len(tables.lines) > 2:
         plan.nbytes[<int>SECOND] = plan.nbytes[<int>FIRST]
     for d in range(plan.count):

@@ -13,6 +13,7 @@ from cyrt.graph.template cimport Template
 cdef enum Library:
     CUBLASLT = 1
     CUDNN
+    CUFFT
     LIBRARIES               # the end
 
 # Whether a library computes on a device, at [ordinal * LIBRARIES + library]: 1 yes, -1 no, 0 not

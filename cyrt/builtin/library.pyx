@@ -1,25 +1,22 @@
 # C-level functions only: see library.pxd.
 """NVIDIA's libraries that compute built-in operations."""
 
+import importlib
+
 from libc.string cimport memset
 
 from cyrt import settings
 from cyrt.graph.exact_key cimport forget_launch_plans
 from cyrt.graph.template cimport MOST_OPERANDS, Extent, TemplateKernel, learn, refuse
+from cyrt.libs.library import Unsupported
 from cyrt.logger import logger
 from cyrt.runtime.device cimport Device, context_of, enter, leave_quietly
 
-NAMES = {<int>CUBLASLT: "cuBLASLt", <int>CUDNN: "cuDNN"}
+NAMES = {<int>CUBLASLT: "cuBLASLt", <int>CUDNN: "cuDNN", <int>CUFFT: "cuFFT"}
 
 
 cdef object bindings_of(Library library):
-    if library == CUDNN:
-        from cyrt.libs import cudnn
-
-        return cudnn
-    from cyrt.libs import cublaslt
-
-    return cublaslt
+    return importlib.import_module(f"cyrt.libs.{NAMES[<int>library].lower()}")
 
 
 cdef bint decide_for(Library library, int ordinal) except -1:
@@ -53,7 +50,7 @@ cdef Template learn_call(Library library, Key* key, int ordinal, object make,
     extents[0].written = written
     try:
         entered = enter(ordinal, context_of(ordinal).epoch,
-                        b"cudnnCreate" if library == CUDNN else b"cublasLtCreate")
+                        b"a library's call")
         try:
             call = make()
         finally:
@@ -66,6 +63,6 @@ cdef Template learn_call(Library library, Key* key, int ordinal, object make,
         for kernel in template.kernels or ():
             (<TemplateKernel>kernel).origin = template.origin
         return template
-    except bindings_of(library).Unsupported as error:
+    except Unsupported as error:
         logger.debug("cyrt's own kernels run: %s", error)
         return refuse(key, ordinal, str(error))

@@ -6,13 +6,17 @@ from libc.string cimport memcpy, memset
 from cyrt.builtin.fft cimport (
     FFT_HERMITIAN, FFT_REAL_IN, FFT_REAL_OUT, MOST_FFT_NDIM, MOST_POINTS, Transform, record_fft,
 )
+from cyrt.builtin.library_fft cimport MOST_AXES, prefers_library, record_library_fft
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.space cimport MAX_NDIM
 from cyrt.dtypes import dtype as _dtype
 from cyrt.graph.recorder cimport encoder_of
-from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array, set_operand, shape_of
+from cyrt.ndarray cimport (
+    Array, as_contiguous, device_of, new_array, set_operand, shape_of, view_of,
+)
 from cyrt.ops.arguments import axis_of, check_array, int_of
-from cyrt.ops.copy cimport cast, fill
+from cyrt.ops.copy cimport cast, duplicate, fill
+from cyrt.ops.functions import multiply
 from cyrt.ops.promotion cimport FLOAT32, FLOAT64, kinds
 from cyrt.ops.tensors cimport view_operand
 from cyrt.runtime.stream cimport current_state
@@ -76,32 +80,50 @@ cdef double scale_of(str name, object norm, long long n, bint inverse) except? -
 # -- transforms ------------------------------------------------------------------------------------
 
 
+cdef void describe(Transform* transform, Array x, int axis, long long n, double scale, Kind kind,
+                   bint inverse) noexcept:
+    memset(transform, 0, sizeof(transform[0]))
+    transform.axis, transform.n, transform.inverse = axis, n, inverse
+    transform.inputs = x.dims[axis]
+    transform.outputs = n // 2 + 1 if kind == TO_HALF else n
+    transform.half = kind != COMPLEX
+    transform.scale = scale
+    if kinds[x.code] == c"f":
+        transform.kind |= FFT_REAL_IN
+    if kind == FROM_HALF:
+        transform.kind |= FFT_HERMITIAN | FFT_REAL_OUT
+
+
+cdef inline bint is_wide(Array x) noexcept:
+    return x.code == FLOAT64 or x.code == COMPLEX128
+
+
+cdef Array new_output(Array x, const Transform* transform):
+    cdef long long[MAX_NDIM] dims
+    cdef int code = COMPLEX128 if is_wide(x) else COMPLEX64
+    if transform.kind & FFT_REAL_OUT:
+        code = FLOAT64 if is_wide(x) else FLOAT32
+    memcpy(dims, x.dims, x.ndim_ * sizeof(long long))
+    dims[transform.axis] = transform.outputs
+    return new_array(device_of(x), code, x.ndim_, dims)
+
+
 cdef Array along(str name, Array x, int axis, long long n, object norm, Kind kind, bint inverse,
                  bint own):
     """Transform along an axis. `own`: x is a result of this module, which nobody else has."""
     cdef Transform transform
     cdef Operand[2] operands
-    cdef long long[MAX_NDIM] dims
     cdef Array out
-    cdef bint wide = x.code == FLOAT64 or x.code == COMPLEX128
-    cdef int spectrum = COMPLEX128 if wide else COMPLEX64
-    cdef int code = spectrum if kind != FROM_HALF else FLOAT64 if wide else FLOAT32
-    memset(&transform, 0, sizeof(transform))
-    transform.axis, transform.n, transform.inverse = axis, n, inverse
-    transform.inputs = x.dims[axis]
-    transform.outputs = n // 2 + 1 if kind == TO_HALF else n
-    transform.half = kind != COMPLEX
-    transform.scale = scale_of(name, norm, n, inverse)
-    if kinds[x.code] == c"f":
-        transform.kind |= FFT_REAL_IN
-    if kind == FROM_HALF:
-        transform.kind |= FFT_HERMITIAN | FFT_REAL_OUT
-    memcpy(dims, x.dims, x.ndim_ * sizeof(long long))
-    dims[axis] = transform.outputs
-    if own and x.code == code and x.dense and dims[axis] == x.dims[axis]:
+    describe(&transform, x, axis, n, scale_of(name, norm, n, inverse), kind, inverse)
+    if x.count and prefers_library(device_of(x), &transform, 1, x.ndim_,
+                                   x.count // x.dims[axis]):
+        out = by_library(x, &transform, 1)
+        if out is not None:
+            return out
+    if own and kind == COMPLEX and kinds[x.code] == c"c" and x.dense and n == x.dims[axis]:
         out = x
     else:
-        out = new_array(device_of(x), code, x.ndim_, dims)
+        out = new_output(x, &transform)
     if out.count == 0:
         return out
     if x.count == 0:
@@ -112,9 +134,59 @@ cdef Array along(str name, Array x, int axis, long long n, object norm, Kind kin
     memset(operands, 0, sizeof(operands))
     set_operand(&operands[0], out)
     set_operand(&operands[1], x)
-    record_fft(encoder_of(current_state(device_of(out))), spectrum, operands, x.ndim_, x.dims,
-               &transform)
+    record_fft(encoder_of(current_state(device_of(out))), COMPLEX128 if is_wide(x) else COMPLEX64,
+               operands, x.ndim_, x.dims, &transform)
     return out
+
+
+# -- transforms by a library -----------------------------------------------------------------------
+
+
+cdef Array by_library(Array x, Transform* transform, int rank):
+    """Transform along adjacent axes, the last one of which is the transform's, by the library;
+    return None if it does not provide the transform."""
+    cdef Operand[2] operands
+    cdef Array out
+    cdef int spectrum = COMPLEX128 if is_wide(x) else COMPLEX64
+    if transform.kind & FFT_REAL_OUT:
+        # The library computes the inverse transform only.
+        if not transform.inverse:
+            return None
+        x = proper_half(x, transform.axis, transform.n, spectrum)
+    elif not transform.half:
+        x = cast(x, spectrum) if x.code != spectrum else x
+        transform.kind = 0
+    elif transform.inverse:     # into half a spectrum, it computes the forward transform only
+        return None
+    if rank > 1:
+        x = as_contiguous(x)
+    out = new_output(x, transform)
+    memset(operands, 0, sizeof(operands))
+    set_operand(&operands[0], out)
+    set_operand(&operands[1], x)
+    if not record_library_fft(encoder_of(current_state(device_of(out))), spectrum, operands,
+                              x.ndim_, x.dims, transform, rank):
+        return None
+    if transform.scale != 1:
+        multiply(out, transform.scale, out=out)
+    return out
+
+
+cdef Array proper_half(Array x, int axis, long long n, int spectrum):
+    """Return a copy of half a spectrum, the elements that a transform to n real numbers uses,
+    without the imaginary parts that have no effect: the first one and, for an even n, the last."""
+    cdef Array used = x[(slice(None),) * axis + (slice(n // 2 + 1),)]
+    cdef Array half = duplicate(cast(used, spectrum)), ends
+    cdef long long[MAX_NDIM] dims, steps
+    cdef int d
+    for d in range(half.ndim_ - 1, -1, -1):
+        dims[d] = half.dims[d]
+        steps[d] = 2 if d == half.ndim_ - 1 else steps[d + 1] * dims[d + 1]
+    dims[axis] = 2 if n % 2 == 0 else 1
+    steps[axis] *= n // 2
+    ends = view_of(half, FLOAT64 if spectrum == COMPLEX128 else FLOAT32, half.ndim_, dims, steps, 1)
+    fill(ends, 0)
+    return half
 
 
 cdef Array along_one(str name, object x, object n, object axis, object norm, Kind kind,
@@ -158,6 +230,10 @@ cdef Array along_several(str name, object x, object s, object axes, object norm,
         else:
             points[i] = points_of(name, "s", s[i])
     scale_of(name, norm, 1, inverse)
+    if kind != FROM_HALF and 1 < len(dims) <= MOST_AXES and array.count:
+        before = by_library_along(name, array, dims, points, norm, kind, inverse)
+        if before is not None:
+            return before
     before = array
     if kind == TO_HALF:
         array = along(name, array, dims[last], points[last], norm, kind, inverse, False)
@@ -170,6 +246,24 @@ cdef Array along_several(str name, object x, object s, object axes, object norm,
         return cast(array, COMPLEX128 if array.code == FLOAT64 or array.code == COMPLEX128
                     else COMPLEX64)
     return array
+
+
+cdef Array by_library_along(str name, Array x, list dims, list points, object norm, Kind kind,
+                            bint inverse):
+    """Transform along several axes by the library; return None if it is not the faster one, or does
+    not provide the transform. Adjacent axes are transformed together."""
+    cdef Transform transform
+    cdef int i, last = dims[len(dims) - 1]
+    cdef double scale = 1
+    for i in range(len(dims)):
+        if dims[i] != last - len(dims) + 1 + i or points[i] != x.dims[dims[i]]:
+            return None
+        scale *= scale_of(name, norm, points[i], inverse)
+    describe(&transform, x, last, points[len(dims) - 1], scale, kind, inverse)
+    if not prefers_library(device_of(x), &transform, len(dims), x.ndim_,
+                           x.count // x.dims[last]):
+        return None
+    return by_library(x, &transform, len(dims))
 
 
 # -- the functions ---------------------------------------------------------------------------------

@@ -9,6 +9,8 @@
 #   that is the address of memory which is no operand, make the call opaque: it is captured each
 #   time, and is a child graph. Only a launch's attributes are not compared: they are the first
 #   capture's.
+# - A call whose attribute `reads_own_memory` is true has memory that is no operand, such as tables,
+#   which it only reads, and which lives as long as the call: its kernels may have that address.
 # - The operands are within one block of scratch memory during these captures, so a word could have
 #   the upper half of an address in another place: a constant is less than 2 GiB, or the call is
 #   opaque.
@@ -79,8 +81,8 @@ cdef Template find_template(Key* key)
 # Note that a template is used; others leave the store before it.
 cdef void touch(Template template) noexcept
 # Learn a call and keep it. `call` takes the handle of a stream and a tuple of addresses, and puts
-# work on the stream; `call.prepare()`, if there is one, is called before each capture. The last
-# operand is the workspace, if the call needs one.
+# work on the stream; `call.prepare()`, if there is one, is called before each capture. For
+# `call.reads_own_memory` see above. The last operand is the workspace, if the call needs one.
 cdef Template learn(Key* key, int ordinal, object call, const Extent* operands, int count,
                     size_t workspace)
 # Learn a call without keeping it.

@@ -14,12 +14,18 @@ from ctypes import byref, c_char_p, c_float, c_int, c_int32, c_int64, c_size_t, 
 from dataclasses import dataclass
 from typing import Any
 
-from cyrt.driver.errors import CudaError, OutOfMemoryError
-from cyrt.libs.library import Handle, Handles, Unsupported, dotted
+from cyrt.libs.library import (
+    DATA_TYPES,
+    CLibrary,
+    Handle,
+    Handles,
+    Unsupported,
+    dotted,
+    find_installed,
+    open_path,
+)
 
-MINIMUM_VERSION = 120000  # the first one with the types of CUDA 12
-
-SUCCESS, ALLOC_FAILED, INVALID_VALUE, NOT_SUPPORTED = 0, 3, 7, 15
+INVALID_VALUE, NOT_SUPPORTED = 7, 15
 OP_N, OP_T = 0, 1
 LAYOUT_BATCH_COUNT, LAYOUT_STRIDED_BATCH_OFFSET = 5, 6
 DESC_TRANSA, DESC_TRANSB = 3, 4
@@ -28,17 +34,6 @@ PREF_MIN_ALIGNMENT_BYTES = (5, 6, 7, 8)  # one for each matrix: A, B, C, D
 # Parts of a sum are added in the type of the computation, in one order.
 REDUCTION_SCHEME_COMPUTE_TYPE = 2
 
-# cudaDataType of library_types.h.
-DATA_TYPES = {
-    "float16": 2,
-    "bfloat16": 14,
-    "float32": 0,
-    "float64": 1,
-    "complex64": 4,
-    "complex128": 5,
-    "int8": 3,
-    "int32": 10,
-}
 COMPUTE_32F, COMPUTE_32F_FAST_TF32, COMPUTE_64F, COMPUTE_32I = 68, 77, 70, 72
 
 
@@ -77,74 +72,42 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
 }
 
 
-class Library:
-    """An opened cuBLASLt.
+class Library(CLibrary):
+    """An opened cuBLASLt. Versions are such as 130100 for 13.1.0."""
 
-    Attributes
-    ----------
-    path : str
-    version : int
-        130100 for 13.1.0; `dotted` is it as text.
-    """
+    title, file = "cuBLASLt", "cublasLt"
+    minimum = 120000  # the first one with the types of CUDA 12
+    signatures = _SIGNATURES
+    no_memory = 3
+    refusals = (INVALID_VALUE, NOT_SUPPORTED)
 
-    def __init__(self, path: str) -> None:
-        self.path = path
-        opened = ctypes.CDLL(path)
-        opened.cublasLtGetVersion.restype = c_size_t
-        self.version: int = opened.cublasLtGetVersion()
-        self.dotted = dotted(self.version)
-        self._texts = {}
+    def read_version(self) -> int:
+        self.opened.cublasLtGetVersion.restype = c_size_t
         for name in ("cublasLtGetStatusName", "cublasLtGetStatusString"):
-            function = getattr(opened, name)
+            function = getattr(self.opened, name)
             function.restype, function.argtypes = c_char_p, (c_int,)
-            self._texts[name] = function
-        self.functions: dict[str, Callable[..., int]] = {}
-        for name, types in _SIGNATURES.items():
-            function = getattr(opened, name)
-            function.restype, function.argtypes = c_int, types
-            self.functions[name] = function
+        return int(self.opened.cublasLtGetVersion())
 
-    def call(self, name: str, *arguments: Any, detail: str = "") -> None:
-        """Call a function, and raise an error if its status is one."""
-        status = self.functions[name](*arguments)
-        if status == SUCCESS:
-            return
-        if status in (NOT_SUPPORTED, INVALID_VALUE):
-            raise Unsupported(f"{name}: {self._text('cublasLtGetStatusName', status)}: {detail}")
-        kind = OutOfMemoryError if status == ALLOC_FAILED else CudaError
-        raise kind(
-            name,
-            status,
-            self._text("cublasLtGetStatusName", status),
-            self._text("cublasLtGetStatusString", status),
-            detail,
-        )
+    @staticmethod
+    def dot(version: int) -> str:
+        return dotted(version)
 
-    def _text(self, name: str, status: int) -> str:
-        return (self._texts[name](status) or b"an unknown status").decode()
+    def describe(self, status: int) -> tuple[str, str]:
+        """The name and the meaning of a status."""
+        functions = self.opened.cublasLtGetStatusName, self.opened.cublasLtGetStatusString
+        name, text = ((each(status) or b"an unknown status").decode() for each in functions)
+        return name, text
 
 
 def open_library(path: str) -> tuple[Library | None, str]:
     """Open the library at a path; return it, or None and why it cannot be used."""
-    try:
-        opened = Library(path)
-    except (OSError, AttributeError) as error:
-        return None, f"cuBLASLt cannot be opened: {error}"
-    if opened.version < MINIMUM_VERSION:
-        return None, f"cuBLASLt {opened.dotted} is too old; 12.0 or newer is needed"
-    return opened, ""
+    return open_path(Library, path)
 
 
 @functools.cache
 def find() -> tuple[Library | None, str]:
     """Find and open the library, once; return it, or None and why there is none."""
-    from cuda import pathfinder  # it is not loaded before it is needed
-
-    try:
-        path = pathfinder.load_nvidia_dynamic_lib("cublasLt").abs_path
-    except (pathfinder.DynamicLibNotFoundError, RuntimeError) as error:
-        return None, f"cuBLASLt is not found: {str(error).splitlines()[0]}"
-    return open_library(path) if path else (None, "cuBLASLt has no path")
+    return find_installed(Library)
 
 
 _handles = Handles()

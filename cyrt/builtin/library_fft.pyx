@@ -1,0 +1,144 @@
+"""Discrete Fourier transforms by cuFFT."""
+
+import math
+from functools import partial
+
+from cyrt.builtin cimport library
+from cyrt.builtin.fft cimport FFT_REAL_IN, FFT_REAL_OUT, Lines, Transform, find_lines
+from cyrt.builtin.launch cimport WHOLE, record_call
+from cyrt.builtin.library cimport CUFFT, bindings_of, is_served, learn_call
+from cyrt.builtin.workspace cimport allocate_workspace
+from cyrt.driver.errors import OutOfMemoryError
+from cyrt.dtypes import DTYPES
+from cyrt.dtypes import dtype as _dtype
+from cyrt.graph.exact_key cimport Key, add_word
+from cyrt.graph.template cimport ALIGNMENT, Template, begin_call_key, find_template
+from cyrt.runtime.device cimport context_of
+from cyrt.runtime.memory cimport Memory
+
+cdef enum:
+    # The library is faster for so many points in all, if the lines are contiguous and so many
+    # (measured on an H100: complex64, 1, 64, 1,024 and 4,096 lines of 60 to 262,144 points). One
+    # line, and few points, take own kernels as little time or less.
+    LEAST_LINES = 16
+    LEAST_DIRECT = 1 << 16      # the prime factors of n are 2, 3, 5 and 7
+    LEAST_OTHER = 1 << 12       # others, which own kernels transform by Bluestein's algorithm
+    LEAST_SEVERAL = 1 << 21     # along several axes
+    # Each further pass over the data, such as a launch for the factor, needs so many times as many
+    # points, 1 << PASS_BITS, to be made up for.
+    PASS_BITS = 3
+
+cdef bint always = False
+
+
+def decide(int ordinal, served=None, bint every=False):
+    """Use the library on a device or not, whatever the device is; None: decide at the next
+    transform. `every`: for all transforms that it provides, also where own kernels are faster. For
+    tests, which have a library for the emulated device, and for comparisons."""
+    global always
+    always = every
+    library.decide(CUFFT, ordinal, served)
+
+
+cdef inline bint is_direct(long long n) noexcept:
+    """Return whether the prime factors are 2, 3, 5 and 7."""
+    cdef long long prime
+    for prime in (2, 3, 5, 7):
+        while n % prime == 0:
+            n //= prime
+    return n == 1
+
+
+cdef bint prefers_library(int ordinal, const Transform* transform, int rank, int ndim,
+                          long long lines) except -1:
+    cdef long long n = transform.n, points = lines * n, least
+    cdef int further = 0        # passes over the data for which own kernels need none
+    cdef bint direct
+    if not is_served(CUFFT, ordinal) or transform.inputs < (
+            n // 2 + 1 if transform.kind & FFT_REAL_OUT else n):
+        return False
+    if always:
+        return True
+    if rank > 1:
+        return points >= LEAST_SEVERAL and transform.kind == 0 and transform.scale == 1
+    direct = is_direct(n)
+    if lines < LEAST_LINES or transform.axis != ndim - 1 \
+            or direct and transform.kind & FFT_REAL_OUT:
+        return False
+    least = LEAST_DIRECT if direct else LEAST_OTHER
+    if direct and transform.half and n % 2 == 0:
+        least *= 2      # own kernels transform pairs of real numbers as complex ones
+    if transform.scale != 1:
+        further += 1
+    if transform.kind & FFT_REAL_OUT:
+        further += 2    # the library's input is a copy
+    elif transform.kind and not transform.half:
+        further += 1    # complex numbers are its input
+    return points >= least << further * <int>PASS_BITS
+
+
+cdef bint record_library_fft(Recorder encoder, int dtype, const Operand* operands, int ndim,
+                             const long long* shape, const Transform* transform,
+                             int rank) except -1:
+    cdef Key key
+    cdef Lines lines
+    cdef Template template
+    cdef Memory workspace = None
+    cdef int itemsize = DTYPES[dtype].itemsize, d
+    find_lines(&lines, operands, ndim, shape, transform, rank)
+    if lines.space.ndim > 1 or operands[0].address % itemsize or operands[1].address % itemsize:
+        return False
+    begin_call_key(&key, CUFFT, encoder.state.ordinal)
+    add_word(&key, <unsigned long long>dtype << 32 | transform.kind << 24 | rank << 16
+             | operands[0].address % ALIGNMENT << 8 | operands[1].address % ALIGNMENT << 4
+             | transform.half << 1 | transform.inverse)
+    add_word(&key, lines.in_step)
+    add_word(&key, lines.out_step)
+    add_word(&key, lines.count)
+    add_word(&key, transform.n)
+    for d in range(transform.axis - rank + 1, transform.axis):
+        add_word(&key, shape[d])
+    if lines.space.ndim:
+        add_word(&key, lines.space.strides[0][0])
+        add_word(&key, lines.space.strides[0][1])
+    template = find_template(&key)
+    if template is None:
+        template = prepare(encoder.state.ordinal, dtype, operands, shape, transform, rank, &lines,
+                           &key)
+    if template.refused:
+        return False
+    if template.workspace:
+        try:
+            workspace = allocate_workspace(encoder, template.workspace)
+        except OutOfMemoryError:
+            return False
+    # Of half a spectrum the library writes over its input.
+    record_call(encoder, template, operands, 2,
+                1 | WHOLE | (2 if transform.kind & FFT_REAL_OUT else 0), workspace)
+    return True
+
+
+cdef Template prepare(int ordinal, int dtype, const Operand* operands, const long long* shape,
+                      const Transform* transform, int rank, const Lines* lines, Key* key):
+    """Learn the transform, or learn that the library does not provide it."""
+    cdef long long in_distance, out_distance
+    cdef bint to_real = transform.kind & FFT_REAL_OUT, to_half = transform.kind & FFT_REAL_IN
+    cdef list others = [shape[d] for d in range(transform.axis - rank + 1, transform.axis)]
+    cdef tuple sizes = tuple([*others, transform.n])
+    cdef tuple half = tuple([*others, transform.n // 2 + 1])
+    cdef object cufft = bindings_of(CUFFT), spectrum = DTYPES[dtype], real = _dtype(spectrum.real)
+    cdef tuple in_sizes = half if to_real else sizes, out_sizes = half if to_half else sizes
+    if lines.space.ndim:
+        out_distance, in_distance = lines.space.strides[0][0], lines.space.strides[0][1]
+    else:       # the library refuses 0, also for a transform that is alone
+        out_distance = lines.out_step * math.prod(out_sizes)
+        in_distance = lines.in_step * math.prod(in_sizes)
+    source = cufft.Points((real if to_half else spectrum).name, in_sizes, lines.in_step,
+                          in_distance)
+    target = cufft.Points((real if to_real else spectrum).name, out_sizes, lines.out_step,
+                          out_distance)
+    make = partial(cufft.Transform, cufft.find()[0], ordinal, context_of(ordinal).epoch, sizes,
+                   source, target, lines.count, bool(transform.inverse))
+    return learn_call(CUFFT, key, ordinal, make, operands, 2,
+                      lines.count * math.prod(out_sizes)
+                      * (real if to_real else spectrum).itemsize)

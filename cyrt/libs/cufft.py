@@ -1,0 +1,201 @@
+"""cuFFT by ctypes: discrete Fourier transforms. Only the first call of each kind uses this module.
+
+Values and types are those of cufft.h and cufftXt.h.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Sequence
+from ctypes import byref, c_int, c_longlong, c_size_t, c_void_p
+from dataclasses import dataclass
+from typing import Any
+
+from cyrt.libs.library import DATA_TYPES, CLibrary, Handle, find_installed, open_path
+from cyrt.runtime.ending import release_when_idle
+
+# cufftResult: what a plan is refused with, and a failed allocation.
+STATUSES = {
+    1: "INVALID_PLAN",
+    2: "ALLOC_FAILED",
+    3: "INVALID_TYPE",
+    4: "INVALID_VALUE",
+    5: "INTERNAL_ERROR",
+    6: "EXEC_FAILED",
+    7: "SETUP_FAILED",
+    8: "INVALID_SIZE",
+    9: "UNALIGNED_DATA",
+    11: "INVALID_DEVICE",
+    13: "NO_WORKSPACE",
+    14: "NOT_IMPLEMENTED",
+    16: "NOT_SUPPORTED",
+    17: "MISSING_DEPENDENCY",
+    18: "NVRTC_FAILURE",
+    19: "NVJITLINK_FAILURE",
+}
+FORWARD, INVERSE = -1, 1
+
+_SIGNATURES: dict[str, tuple[Any, ...]] = {
+    "cufftCreate": (c_void_p,),
+    "cufftDestroy": (c_int,),
+    "cufftSetAutoAllocation": (c_int, c_int),
+    "cufftSetStream": (c_int, c_void_p),
+    "cufftSetWorkArea": (c_int, c_void_p),
+    "cufftXtMakePlanMany": (
+        c_int,
+        c_int,
+        c_void_p,
+        *(c_void_p, c_longlong, c_longlong, c_int) * 2,
+        c_longlong,
+        c_void_p,
+        c_int,
+    ),
+    "cufftXtExec": (c_int, c_void_p, c_void_p, c_int),
+}
+
+
+class Library(CLibrary):
+    """An opened cuFFT. Versions are such as 12500 for 12.5.0."""
+
+    title, file = "cuFFT", "cufft"
+    minimum = 11000  # CUDA 12.0's
+    signatures = _SIGNATURES
+    no_memory = 2
+    refusals = (3, 4, 8, 9, 14, 16, 17, 18, 19)
+
+    def read_version(self) -> int:
+        found = c_int()
+        self.opened.cufftGetVersion(byref(found))
+        return found.value
+
+    def describe(self, status: int) -> tuple[str, str]:
+        """The name of a status; the library has no text for it."""
+        return f"CUFFT_{STATUSES.get(status, status)}", "see cufftResult in cufft.h"
+
+
+def open_library(path: str) -> tuple[Library | None, str]:
+    """Open the library at a path; return it, or None and why it cannot be used."""
+    return open_path(Library, path)
+
+
+@functools.cache
+def find() -> tuple[Library | None, str]:
+    """Find and open the library, once; return it, or None and why there is none."""
+    return find_installed(Library)
+
+
+@dataclass(frozen=True)
+class Points:
+    """The points of transforms in memory.
+
+    Attributes
+    ----------
+    dtype : str
+    sizes : tuple of int
+        The points along each axis. Points of the last one are `step` elements apart; the others
+        follow without gaps.
+    step : int
+    distance : int
+        Elements from one transform of a batch to the next.
+    """
+
+    dtype: str
+    sizes: tuple[int, ...]
+    step: int
+    distance: int
+
+
+class Transform:
+    """Discrete Fourier transforms along one to three axes, without a factor.
+
+    The constructor asks the library for its plan; a call puts the transforms on a stream.
+
+    Parameters
+    ----------
+    library : Library
+    ordinal, epoch : int
+        The device and the epoch of its context, which is current.
+    sizes : tuple of int
+        The points of a transform along each axis.
+    source, target : Points
+        The input and the output. Of a transform between real numbers and half a spectrum, the last
+        axis of the spectrum has ``sizes[-1] // 2 + 1`` points.
+    batch : int
+    inverse : bool
+        The sign of the exponent of a transform of complex numbers.
+
+    Attributes
+    ----------
+    workspace : int
+        Bytes of temporary memory of a call.
+    reads_own_memory : bool
+        The plan has tables of its own on the device, which calls only read.
+
+    Raises
+    ------
+    Unsupported
+        The library does not provide the transform.
+    CudaError
+        The library failed otherwise; the message has the sizes and types.
+    """
+
+    reads_own_memory = True
+
+    def __init__(
+        self,
+        library: Library,
+        ordinal: int,
+        epoch: int,
+        sizes: Sequence[int],
+        source: Points,
+        target: Points,
+        batch: int,
+        inverse: bool,
+    ) -> None:
+        self._library, self._device = library, (ordinal, epoch)
+        self._direction = INVERSE if inverse else FORWARD
+        self._turn = threading.Lock()  # a plan has one stream and one workspace
+        self.text = f"{source.dtype} to {target.dtype}, {batch} x {tuple(sizes)} points"
+        plan, workspace = c_int(), c_size_t()
+        self._call("cufftCreate", byref(plan))
+        self._plan = Handle(plan, library.functions["cufftDestroy"])
+        self._call("cufftSetAutoAllocation", plan, 0)
+        axes = c_longlong * len(sizes)
+        described: list[Any] = []
+        for points in (source, target):
+            described += [axes(*points.sizes), points.step, points.distance]
+            described.append(DATA_TYPES[points.dtype])
+        spectrum = source if source.dtype.startswith("complex") else target
+        self._call(
+            "cufftXtMakePlanMany",
+            plan,
+            len(sizes),
+            axes(*sizes),
+            *described,
+            batch,
+            byref(workspace),
+            DATA_TYPES[spectrum.dtype],
+        )
+        self.workspace = workspace.value
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        self._library.call(name, *arguments, detail=self.text)
+
+    def __call__(self, stream: int, addresses: Sequence[int]) -> None:
+        """Put the transforms on a stream.
+
+        The addresses are those of the output, of the input, and of the workspace if there is one.
+        """
+        target, source, *workspace = addresses
+        plan = self._plan.value
+        with self._turn:
+            self._call("cufftSetStream", plan, stream)
+            if workspace:
+                self._call("cufftSetWorkArea", plan, workspace[0])
+            self._call("cufftXtExec", plan, source, target, self._direction)
+
+    def __del__(self, release: Any = release_when_idle) -> None:  # at exit the module is empty
+        # The plan's tables and code are used by launched work, and their end waits for the device.
+        if hasattr(self, "_plan"):
+            release(*self._device, self._plan)
