@@ -4,6 +4,7 @@ compiler. Like cuFFT it has tables on the device, which are no operand of a call
 from __future__ import annotations
 
 import ctypes
+import itertools
 from ctypes import byref, c_double, c_int, c_longlong, c_size_t, c_uint64, c_void_p
 
 from outside import Library as Driver
@@ -87,6 +88,7 @@ class Standin(cufft.Library):
             self.driver("cuModuleGetFunction", byref(self.kernel), module, b"dft")
             self.driver("cuMemAlloc_v2", byref(self.table), c_size_t(8))
             self.driver("cuMemcpyHtoD_v2", self.table, byref(c_double(1)), c_size_t(8))
+        self.numbers = itertools.count()  # earlier plans may end after a reset
         self.reset()
 
     def reset(self):
@@ -94,7 +96,7 @@ class Standin(cufft.Library):
         self.status = self.workspace = self.made = self.calls = 0
 
     def cufftCreate(self, plan):
-        plan._obj.value = self.made
+        plan._obj.value = next(self.numbers)
         self.made += 1
         self.plans[plan._obj.value] = {}
         return 0
