@@ -15,13 +15,11 @@ from cyrt.ndarray import Array
 from cyrt.ops.arguments import check_array, check_flags, int_of
 from cyrt.ops.copy import assign, astype
 from cyrt.ops.creation import asarray
-from cyrt.ops.functions import log, log1p
+from cyrt.ops.functions import log1p
 from cyrt.ops.gather import take
 from cyrt.ops.inspection import finfo
-from cyrt.ops.reduce import count_nonzero
 from cyrt.ops.scan import cumulative_sum
 from cyrt.ops.search import searchsorted
-from cyrt.ops.sort import argsort
 from cyrt.random import keys
 from cyrt.random.distributions import (
     Real,
@@ -34,18 +32,6 @@ from cyrt.random.distributions import (
 )
 from cyrt.random.keys import Calls, Key, keyed, next_key
 from cyrt.random.sampling import permutation
-from cyrt.random.transformed import (
-    f,
-    logistic,
-    negative_binomial,
-    pareto,
-    rayleigh,
-    standard_cauchy,
-    standard_t,
-    triangular,
-    wald,
-    weibull,
-)
 from cyrt.random.variates import (
     beta,
     binomial,
@@ -204,10 +190,9 @@ def choice(
     Raises
     ------
     ValueError
-        There are no elements, or with ``replace=False`` fewer, of a probability that is not 0,
-        than are chosen. The number of
+        There are no elements, or with ``replace=False`` fewer than are chosen. The number of
         probabilities differs from that of the elements, a probability is negative or NaN, or their
-        sum is not 1.
+        sum is not 1. Probabilities are given with ``replace=False``.
 
     Examples
     --------
@@ -230,6 +215,8 @@ def choice(
         raise ValueError(f"choice: a: expected 1 or more to choose from, got {n}")
     if p is not None and check_array(p, "choice: p").shape != (n,):
         raise ValueError(f"choice: p: expected shape ({n},), got {p.shape}")
+    if p is not None and not replace:
+        raise ValueError("choice: p: expected replace=True next to probabilities, got False")
     if p is not None:
         _check_probabilities(given, p)
     if not replace:
@@ -240,21 +227,7 @@ def choice(
             raise ValueError(
                 f"choice: {wanted} of {n} elements cannot be chosen with replace=False"
             )
-        if p is None:
-            order = permutation(n, device=device, key=key)
-        else:
-            # Gumbel's noise next to the logarithms orders the elements as they would be chosen one
-            # after the other: Efraimidis and Spirakis, Information Processing Letters 97 (2006).
-            chances = astype(p, "float64")
-            possible = int(count_nonzero(chances).item())
-            if wanted > possible:
-                raise ValueError(
-                    f"choice: p: {wanted} elements cannot be chosen with replace=False from "
-                    f"{possible} whose probability is not 0"
-                )
-            noise = gumbel(size=(n,), dtype="float64", device=device, key=key)
-            order = argsort(noise + log(chances), descending=True)
-        positions = order[:wanted].reshape(shape)
+        positions = permutation(n, device=device, key=key)[:wanted].reshape(shape)
     elif p is None:
         positions = randint(0, n, shape, device=device, key=key)
     else:
@@ -425,46 +398,6 @@ class Generator:
     def gumbel(self, loc: Real = 0.0, scale: Real = 1.0, size: Shape | None = None) -> Array:
         """See :func:`cyrt.random.gumbel`."""
         return self._call(gumbel, loc, scale, size)
-
-    def standard_cauchy(self, size: Shape | None = None) -> Array:
-        """See :func:`cyrt.random.standard_cauchy`."""
-        return self._call(standard_cauchy, size)
-
-    def standard_t(self, df: Real, size: Shape | None = None) -> Array:
-        """See :func:`cyrt.random.standard_t`."""
-        return self._call(standard_t, df, size)
-
-    def weibull(self, a: Real, size: Shape | None = None) -> Array:
-        """See :func:`cyrt.random.weibull`."""
-        return self._call(weibull, a, size)
-
-    def pareto(self, a: Real, size: Shape | None = None) -> Array:
-        """See :func:`cyrt.random.pareto`."""
-        return self._call(pareto, a, size)
-
-    def rayleigh(self, scale: Real = 1.0, size: Shape | None = None) -> Array:
-        """See :func:`cyrt.random.rayleigh`."""
-        return self._call(rayleigh, scale, size)
-
-    def logistic(self, loc: Real = 0.0, scale: Real = 1.0, size: Shape | None = None) -> Array:
-        """See :func:`cyrt.random.logistic`."""
-        return self._call(logistic, loc, scale, size)
-
-    def triangular(self, left: Real, mode: Real, right: Real, size: Shape | None = None) -> Array:
-        """See :func:`cyrt.random.triangular`."""
-        return self._call(triangular, left, mode, right, size)
-
-    def f(self, dfnum: Real, dfden: Real, size: Shape | None = None) -> Array:
-        """See :func:`cyrt.random.f`."""
-        return self._call(f, dfnum, dfden, size)
-
-    def wald(self, mean: Real, scale: Real, size: Shape | None = None) -> Array:
-        """See :func:`cyrt.random.wald`."""
-        return self._call(wald, mean, scale, size)
-
-    def negative_binomial(self, n: Real, p: Real, size: Shape | None = None) -> Array:
-        """See :func:`cyrt.random.negative_binomial`."""
-        return self._call(negative_binomial, n, p, size)
 
     def multivariate_normal(
         self,

@@ -22,18 +22,6 @@ from cyrt.numpy.random import (
 from cyrt.random.distributions import bernoulli, normal, randint, truncated_normal, uniform
 from cyrt.random.keys import Key, fold_in, key, seed, split
 from cyrt.random.sampling import categorical, permutation
-from cyrt.random.transformed import (
-    f,
-    logistic,
-    negative_binomial,
-    pareto,
-    rayleigh,
-    standard_cauchy,
-    standard_t,
-    triangular,
-    wald,
-    weibull,
-)
 from cyrt.random.variates import (
     beta,
     binomial,
@@ -61,38 +49,28 @@ __all__ = [
     "default_rng",
     "dirichlet",
     "exponential",
-    "f",
     "fold_in",
     "gamma",
     "geometric",
     "gumbel",
     "key",
     "laplace",
-    "logistic",
     "lognormal",
     "multinomial",
     "multivariate_normal",
-    "negative_binomial",
     "normal",
-    "pareto",
     "permutation",
     "poisson",
     "rand",
     "randint",
     "randn",
     "random",
-    "rayleigh",
     "seed",
     "shuffle",
     "split",
-    "standard_cauchy",
     "standard_normal",
-    "standard_t",
-    "triangular",
     "truncated_normal",
     "uniform",
-    "wald",
-    "weibull",
 ]
 
 
