@@ -14,13 +14,9 @@ from typing import Any
 import pytest
 
 GONE = (
-    "cyrt has reset device {}: the arrays that were made on it before are gone, those of fixtures "
-    "of wider scope (class, module, package, session) and of modules included. Tests that use them "
-    "raise RuntimeError. Kernels are loaded again."
-)
-EXPECTED = (
-    "A test that expects a fault has the launch and the wait for it inside pytest.raises, and "
-    "calls cyrt.Device().reset() afterwards."
+    "cyrt has reset device {}: all that was made on it before is gone, the objects of fixtures of "
+    "wider scope (class, module, package, session) and of modules included. Tests that use them "
+    "raise RuntimeError."
 )
 
 
@@ -64,22 +60,8 @@ def set_checking_mode() -> None:
     os.environ.update(wanted)
 
 
-def kernel_first(fault: str) -> str:
-    """Put the kernel and its fault before the place and the driver's call, for pytest's summary."""
-    call, _, report = fault.partition("\n")
-    line, _, rest = report.partition("\n")
-    kernel, _, place = line.partition(", block ")
-    place, _, what = place.partition(": ")
-    if not what:
-        return fault
-    return "\n".join([f"{kernel}: {what}", f"block {place}", call, *([rest] if rest else [])])
-
-
-def fault_report(seen: str) -> str:
-    """Wait for the devices, reset those that faulted, and return their reports.
-
-    `seen` is the text of the test's own error; a report that it contains is not repeated.
-    """
+def fault_report() -> str:
+    """Wait for the devices, reset those that faulted, and return their reports."""
     table = sys.modules.get("cyrt.driver.table")
     if table is None or not table.is_open():
         return ""
@@ -96,11 +78,7 @@ def fault_report(seen: str) -> str:
         fault = table.faults.get(index)
         if fault is not None:
             device.reset()
-            if str(fault) not in seen:
-                reports.append(kernel_first(str(fault)))
-            reports.append(GONE.format(index))
-            if not seen:
-                reports.append(EXPECTED)
+            reports.append(f"{fault}\n{GONE.format(index)}")
         elif refused is not None:  # by the driver: the device works
             reports.append(str(refused))
     return "\n".join(reports)
@@ -111,11 +89,10 @@ def judge(item: pytest.Item, when: str, outcome: Any) -> None:
     error = outcome.excinfo[1] if outcome.excinfo else None
     if isinstance(error, (KeyboardInterrupt, pytest.exit.Exception)):
         return
-    passed = error is None or isinstance(error, (pytest.skip.Exception, pytest.xfail.Exception))
-    report = fault_report("" if passed else str(error))
+    report = fault_report()
     if not report:
         return
-    if passed:
+    if error is None or isinstance(error, (pytest.skip.Exception, pytest.xfail.Exception)):
         outcome.force_exception(pytest.fail.Exception(report, pytrace=False))
     else:
         item.add_report_section(when, "cyrt", report)

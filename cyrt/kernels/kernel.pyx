@@ -312,16 +312,15 @@ cdef class Kernel:
 
     cdef LoadedFunction load(self, int ordinal):
         cdef LoadedFunction function = self.loaded[ordinal]
-        if function is None or function.module.epoch != contexts[ordinal].epoch:
+        if function is None:
             function = self.module._function(self.symbol, ordinal)
-            if function.module.epoch != contexts[ordinal].epoch:
-                raise RuntimeError(f"{self.name}: the kernel was loaded into a context of device "
-                                   f"{ordinal} that was reset, and what its module's variables "
-                                   "held is gone; make the module again")
             function.programmatic = self.pdl and may_be_programmatic(function)
             if self.params != NULL:
                 lay_out(self, function)
             self.loaded[ordinal] = function
+        elif function.module.epoch != contexts[ordinal].epoch:
+            raise RuntimeError(f"{self.name}: the kernel was loaded into a context of device "
+                               f"{ordinal} that was reset")
         return function
 
     @property

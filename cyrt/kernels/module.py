@@ -299,16 +299,7 @@ class Module:
         return {name: image.lowered[name] for name in self._names if name in image.signatures}
 
     def _load(self, ordinal: int) -> LoadedModule:
-        """The code on a device, loaded once: each copy would have separate variables.
-
-        After a reset of the device it is loaded again, unless it has variables: what the program
-        wrote into them is gone.
-        """
-        stale = self._loaded.get(ordinal)
-        if stale is not None and not stale.is_current and stale.variables == {}:
-            with loading:
-                if self._loaded.get(ordinal) is stale:
-                    del self._loaded[ordinal]
+        """The code on a device, loaded once: each copy would have separate variables."""
         if ordinal not in self._loaded:
             device = Device(ordinal)
             image = self._image(ordinal)  # several threads may compile it at once
