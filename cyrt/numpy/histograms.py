@@ -175,8 +175,7 @@ def histogram2d(
     Returns
     -------
     hist : Array
-        Shape (bins of x, bins of y). Counts are float64, as NumPy's are; see
-        :func:`cyrt.bincount` for sums of weights.
+        Shape (bins of x, bins of y), of the type that :func:`cyrt.histogram` returns.
     x_edges, y_edges : Array
 
     Examples
@@ -184,8 +183,8 @@ def histogram2d(
     >>> import cyrt
     >>> x, y = cyrt.asarray([0.5, 1.5, 1.5]), cyrt.asarray([0.5, 0.5, 1.5])
     >>> cyrt.histogram2d(x, y, [0, 1, 2])[0]
-    Array([[1., 0.],
-           [1., 1.]], dtype=float64)
+    Array([[1, 0],
+           [1, 1]], dtype=int64)
     """
     for each in (check_array(x, "histogram2d: x"), check_array(y, "histogram2d: y")):
         if each.ndim != 1 or each.shape != x.shape:
@@ -226,8 +225,7 @@ def histogramdd(
     Returns
     -------
     hist : Array
-        A dimension for each coordinate. Counts are float64, as NumPy's are; see
-        :func:`cyrt.bincount` for sums of weights.
+        A dimension for each coordinate, of the type that :func:`cyrt.histogram` returns.
     edges : tuple of Array
         The edges along each dimension.
 
@@ -236,8 +234,8 @@ def histogramdd(
     >>> import cyrt
     >>> points = cyrt.asarray([[0.5, 0.5], [1.5, 0.5], [1.5, 1.5]])
     >>> cyrt.histogramdd(points, [[0, 1, 2], [0, 2]])[0]
-    Array([[1.],
-           [2.]], dtype=float64)
+    Array([[1],
+           [2]], dtype=int64)
     """
     name = "histogramdd"
     if isinstance(sample, (list, tuple)):
@@ -300,11 +298,7 @@ def _of_several(
             widths = diff(astype(edges, computed))
             found = found / reshape(widths, (-1, *(1,) * (len(sizes) - 1 - d)))
         found = astype(found / volume, dtype, copy=False)
-    elif weights is None:
-        found = astype(found, "float64")  # as NumPy counts in several dimensions
-    return found if density or weights is None or finite is not True else found.copy(), tuple(
-        all_edges
-    )
+    return found.copy() if not density and finite is True else found, tuple(all_edges)
 
 
 def _bin_edges(values: Array, bins: Any, limits: Any, name: str) -> tuple[Array, bool]:

@@ -580,30 +580,3 @@ def test_powers_of_integers_by_numbers():
     assert (cyrt.asarray([True, False]) ** 2).tolist() == [1, 0]
     with pytest.raises(ValueError, match=r"pow: the result has shape \(4,\)"):
         functions.pow(cyrt.ones(4), 2, out=cyrt.ones(3))
-
-
-@pytest.mark.parametrize("dtype", ["int64", "int8", "uint64"])
-def test_integers_are_compared_exactly_with_floats(dtype):
-    limits = np.iinfo(dtype)
-    values = [limits.min, limits.max, limits.max - 1, 0, 30, 31, 100]
-    host = np.array([*values, 1_700_000_060 % limits.max], dtype)
-    x = cyrt.asarray(host)
-    numbers = [0.0, -0.5, 30.5, 30.0, 2.0**31, float(2**63), -(2.0**63), 1e300, 1_700_000_000.0]
-    for number in (*numbers, np.float32(30.5), np.inf, -np.inf, np.nan):
-        for name in ("eq", "ne", "lt", "le", "gt", "ge"):
-            compare = getattr(operator, name)
-            wanted = [compare(each, float(number)) for each in host.tolist()]  # Python's are exact
-            assert compare(x, number).tolist() == wanted, (compare, number)
-            wanted = [compare(float(number), each) for each in host.tolist()]
-            assert compare(float(number), x).tolist() == wanted, (compare, number)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_a_number_and_an_array_as_exponents_agree(dtype):
-    host = np.array([-np.inf, -0.0, 0.0, 2, np.inf, np.nan, -1], dtype)
-    x = cyrt.asarray(host)
-    with np.errstate(all="ignore"):
-        wanted = np.power(host, np.full(7, 0.5, dtype))
-    for found in (x**0.5, functions.pow(x, 0.5), functions.pow(x, cyrt.full(7, 0.5, dtype=dtype))):
-        np.testing.assert_array_equal(found.numpy(), wanted)
-        np.testing.assert_array_equal(np.signbit(found.numpy()[1:3]), [False, False])
