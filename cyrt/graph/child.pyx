@@ -8,7 +8,7 @@ from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport cu
 from cyrt.runtime.device cimport enter, enter_quietly, leave, leave_quietly
 from cyrt.runtime.state cimport StreamState
-from cyrt.runtime.stream_state cimport end_idleness, mark
+from cyrt.runtime.stream_state cimport mark
 
 cdef unsigned long long last_serial = 0
 cdef unsigned long long last_shape = 0
@@ -166,7 +166,6 @@ cdef int begin_capture(StreamState* stream, CUstreamCaptureMode mode) except -1:
     leave(stream.ordinal, entered, cu.cuStreamBeginCapture(stream.handle, mode),
           b"cuStreamBeginCapture")
     stream.capturing = True
-    end_idleness(stream)
     return 0
 
 

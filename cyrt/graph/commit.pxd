@@ -144,7 +144,5 @@ cdef int release_ended_batches(Recorder self) except -1
 # Do so on every stream of every device. A call that has found work ended, by whatever it has asked,
 # calls this before it returns: what was kept for that work is dropped, not at the next commit.
 cdef int release_all_ended() except -1
-# Return whether the stream's encoder keeps objects for batches.
-cdef bint keeps_objects(const StreamState* state) noexcept
 # Return a text that names the operations of a device's batches in flight, for error messages.
 cdef str suspects(int ordinal)

@@ -42,11 +42,9 @@ from cyrt.runtime.order cimport (
 from cyrt.runtime.freed cimport return_held_blocks, return_unsettled_blocks
 from cyrt.runtime.pacing cimport has_room, pace_turn, wait_for_room
 from cyrt.runtime.rows cimport begin_rows
-from cyrt.runtime cimport stream_state as stream_states
 from cyrt.runtime.state cimport Block, StreamState
 from cyrt.runtime.stream_state cimport (
-    busy, drop_idle, end_idleness, is_captured, is_others_thread, legacy_state, link, mark_work,
-    refuse_captured,
+    is_captured, is_others_thread, legacy_state, link, mark_work, refuse_captured, states,
 )
 from cyrt.runtime.waiting cimport query_event, wait, wait_state
 from cyrt.runtime.submission cimport (
@@ -215,26 +213,15 @@ cdef int release_ended_batches(Recorder self) except -1:
     return 0
 
 
-cdef bint keeps_objects(const StreamState* state) noexcept:
-    return bool((<Recorder>state.encoder).in_flight) if state.encoder != NULL else False
-
-
 cdef int release_all_ended() except -1:
     cdef StreamState* state
     cdef int ordinal
     for ordinal in range(MAX_DEVICES):
-        if busy[ordinal] == NULL:
-            continue
-        stream_states.walks += 1
-        try:
-            state = busy[ordinal]
-            while state != NULL:
-                if keeps_objects(state):
-                    release_ended_batches(<Recorder>state.encoder)
-                state = state.next_busy
-        finally:
-            stream_states.walks -= 1
-        drop_idle(ordinal)
+        state = states[ordinal]
+        while state != NULL:
+            if state.encoder != NULL and (<Recorder>state.encoder).in_flight:
+                release_ended_batches(<Recorder>state.encoder)
+            state = state.next
     return 0
 
 
@@ -364,7 +351,7 @@ cdef void keep_failure(Recorder self, unsigned int error, CUresult result,
     if not self.state.failed:
         self.failure.error, self.failure.result, self.failure.call = error, result, call
         self.state.failed = True
-        end_idleness(self.state)
+        self.state.idle = False
         disturb()
     elif error:
         poisons.release_error(error)

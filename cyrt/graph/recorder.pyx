@@ -57,7 +57,7 @@ from cyrt.runtime.state cimport (
     FOREIGN_MEMORY, OVERWRITE, READ, Access, Block, StreamState,
 )
 from cyrt.runtime.stream cimport flush_current, report_unraisable
-from cyrt.runtime.stream_state cimport end_idleness, is_captured, refuse_captured
+from cyrt.runtime.stream_state cimport is_captured, refuse_captured
 from cyrt.runtime.taping cimport num_tapes
 from cyrt.runtime.waiting cimport wait_all, wait_state
 from cyrt.runtime.submission cimport (
@@ -471,7 +471,7 @@ cdef list make_ready(Recorder self, const Use* uses, int num_uses, list foreign,
 
 cdef void mark_pending(Recorder self) noexcept:
     self.state.pending = True
-    end_idleness(self.state)
+    self.state.idle = False
     if handling and handling == PyThread_get_thread_ident():
         self.handled = self.state.recording_epoch
 

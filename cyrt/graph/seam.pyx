@@ -3,8 +3,7 @@
 
 from cyrt.driver cimport table
 from cyrt.graph.commit cimport (
-    Recorder, commit, keeps_objects, release_all_ended, release_ended_batches, stop_replay,
-    suspects,
+    Recorder, commit, release_all_ended, release_ended_batches, stop_replay, suspects,
 )
 from cyrt.graph.fusion cimport abandon_all
 from cyrt.graph.loss cimport count_holders, error_of
@@ -61,7 +60,6 @@ cdef int keep_on(StreamState* stream, object obj) except -1:
 seam.graph.commit = commit
 seam.graph.release_ended_batches = release_ended_batches_of
 seam.graph.release_all_ended = release_all_ended
-seam.graph.keeps_objects = keeps_objects
 seam.graph.stop_replay = stop_replay_of
 seam.graph.free_scripts = free_scripts
 seam.graph.end_encoder = end_encoder

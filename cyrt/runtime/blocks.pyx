@@ -125,7 +125,6 @@ cdef bint join_bin(StreamState* stream, Block* block) noexcept:
     bin.blocks[slot] = block
     block.holder = stream
     block.slot = slot
-    stream.held += 1
     return True
 
 
@@ -133,7 +132,6 @@ cdef void leave_bin(Block* block) noexcept:
     cdef Bin* bin = &block.holder.bins[block.bin]
     bin.blocks[block.slot] = NULL
     add_bit(&bin.vacant, block.slot)
-    block.holder.held -= 1
     block.holder = NULL
 
 

@@ -11,8 +11,7 @@ from cyrt.runtime cimport waiting as _waiting
 from cyrt.runtime.device cimport contexts, enter_quietly, leave_quietly
 from cyrt.runtime.pacing cimport has_spare_room
 from cyrt.runtime.state cimport Block, PINNED_MEMORY, StreamState
-from cyrt.runtime cimport stream_state as stream_states
-from cyrt.runtime.stream_state cimport busy, is_captured, states, wrapped_state
+from cyrt.runtime.stream_state cimport is_captured, states, wrapped_state
 
 cdef enum:
     SLACK = 8               # reused memory exceeds a request by at most the request / SLACK
@@ -105,7 +104,7 @@ cdef bint is_unused(Ending* entry) noexcept:
 
 cdef bint is_device_idle(int ordinal) noexcept:
     """Return whether no work runs on the device's streams that cyrt knows."""
-    cdef StreamState* state = busy[ordinal]
+    cdef StreamState* state = states[ordinal]
     cdef CUresult result = CUDA_SUCCESS
     cdef int entered
     if state == NULL:
@@ -113,7 +112,6 @@ cdef bint is_device_idle(int ordinal) noexcept:
     entered = enter_quietly(ordinal, contexts[ordinal].epoch)
     if entered < 0:
         return False
-    stream_states.walks += 1    # a function in the driver's place may let other threads run
     while state != NULL and result == CUDA_SUCCESS:
         # A query would invalidate a capture.
         if state.capturing or is_captured(state) or state.submitting:
@@ -124,10 +122,9 @@ cdef bint is_device_idle(int ordinal) noexcept:
         elif state.thread:
             if state.last_work != NULL:
                 result = event_status(state.last_work)
-        elif not state.idle and (state.owned or state.users > 0 or <size_t>state.handle <= 2):
+        elif state.owned or state.users > 0 or <size_t>state.handle <= 2:
             result = stream_status(state.handle)
-        state = state.next_busy
-    stream_states.walks -= 1
+        state = state.next
     leave_quietly(entered)
     return result == CUDA_SUCCESS
 

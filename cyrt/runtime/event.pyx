@@ -9,7 +9,7 @@ from cyrt.runtime.device cimport (
 from cyrt.runtime.pacing cimport wait_for_room
 from cyrt.runtime.seam cimport graph
 from cyrt.runtime.stream cimport Stream, stream_of
-from cyrt.runtime.stream_state cimport end_idleness, flush
+from cyrt.runtime.stream_state cimport flush
 from cyrt.runtime.waiting cimport query_event, wait
 
 
@@ -120,7 +120,7 @@ cdef class Event:
         self.live()
         flush(later.live(), b"later work waits for an event")
         wait_for_room(later.state)
-        end_idleness(later.state)
+        later.state.idle = False
         later.state.links += 1
         later.state.put += 1
         leave_quietly(enter(self.ordinal, self.epoch, b"cuStreamWaitEvent"))

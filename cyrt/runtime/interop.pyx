@@ -21,7 +21,7 @@ from cyrt.runtime.order cimport order_after
 from cyrt.runtime.producer cimport Producer, describe, producer_of, work_stream
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state
-from cyrt.runtime.stream_state cimport end_idleness, legacy_state, wrapped_state
+from cyrt.runtime.stream_state cimport legacy_state, wrapped_state
 
 MOST_ELEMENTS = 1 << 58         # the limit of cyrt's arrays, too
 MOST_BYTES = 1 << 62
@@ -267,7 +267,7 @@ cdef Memory from_dlpack(obj, bint write, list layout):
     context_of(ordinal)
     home = current_state(ordinal)
     handle = <size_t>home.handle
-    end_idleness(home)      # the producer puts a wait on the stream
+    home.idle = False       # the producer puts a wait on the stream
     try:
         capsule = obj.__dlpack__(stream=handle, max_version=(1, 1))
     except TypeError:

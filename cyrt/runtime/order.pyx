@@ -17,8 +17,7 @@ from cyrt.runtime.state cimport (
     FOREIGN_MEMORY, OVERWRITE, READ, Access, Block, Hazard, StreamState,
 )
 from cyrt.runtime.stream_state cimport (
-    busy, flush, last_undeclared, legacy_state, link, mark_work, order_launched, refuse_captured,
-    states,
+    flush, last_undeclared, legacy_state, link, mark_work, order_launched, refuse_captured, states,
 )
 from cyrt.runtime.taping cimport note_write
 from cyrt.runtime.waiting cimport is_done, poll, query_stream
@@ -324,12 +323,12 @@ cdef int flush_outside(StreamState* stream, int ordinal) except -1:
     if other != NULL:
         wait_for_submission(other)
         return 0
-    other = busy[ordinal]
+    other = states[ordinal]
     while other != NULL:
         if other.outside and other.pending and other != stream and not other.capturing:
             launch_for_others(other)
             return 0
-        other = other.next_busy
+        other = other.next
     other = last_outside[ordinal]
     return 1 if other == NULL else wait_for_room(other)
 

@@ -192,7 +192,7 @@ cdef Block* detach_free_blocks(int ordinal) noexcept:
     cdef Bin* bin
     cdef int i, slot
     while state != NULL:
-        for i in range(NUM_BINS if state.held and not state.capturing else 0):
+        for i in range(NUM_BINS if not state.capturing else 0):
             bin = &state.bins[i]
             for slot in range(bin.used):
                 block = bin.blocks[slot]
@@ -215,7 +215,7 @@ cdef bint has_free_memory(int ordinal) noexcept:
         slab = slab.next
     while state != NULL and not found:
         found = state.resting != NULL and not state.capturing
-        for i in range(NUM_BINS if state.held and not state.capturing else 0):
+        for i in range(NUM_BINS if not state.capturing else 0):
             for slot in range(state.bins[i].used):
                 found = found or (state.bins[i].blocks[slot] != NULL
                                   and is_unused(state.bins[i].blocks[slot]))
@@ -230,7 +230,7 @@ cdef void hold_captured_slabs(int ordinal, int change) noexcept:
     cdef Block* block
     cdef int i, slot
     while state != NULL:
-        for i in range(NUM_BINS if state.held and state.capturing else 0):
+        for i in range(NUM_BINS if state.capturing else 0):
             for slot in range(state.bins[i].used):
                 block = state.bins[i].blocks[slot]
                 if block != NULL and block.state == FREE and block.slab != NULL:

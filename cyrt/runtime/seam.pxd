@@ -13,8 +13,6 @@ cdef struct GraphCalls:
     # Drop the objects that were kept for batches of the stream that have ended, or of any stream.
     int (*release_ended_batches)(StreamState* stream) except -1
     int (*release_all_ended)() except -1
-    # Return whether objects are kept for batches of the stream.
-    bint (*keeps_objects)(const StreamState* stream) noexcept
     # Store all uses by the stream's recording in the hazards of the blocks. The caller changes
     # these: the recording's edges will follow from more than its operations, and it is never
     # replayed.

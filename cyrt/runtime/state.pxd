@@ -143,7 +143,6 @@ cdef struct StreamState:
     bint outside            # its recording uses outside memory
     bint behind             # it does not wait yet for the device's last undeclared kernel
     bint idle               # a thread waited for it, and nothing was put on it since
-    bint listed             # it is in the device's list of those that may have work
     bint has_exported_handle    # other libraries have its handle: it is never `idle`
     unsigned long long recording_epoch
     void* encoder           # its Recorder; NULL: none yet
@@ -160,7 +159,5 @@ cdef struct StreamState:
     CUevent last_work       # a wrapped stream's: after the last work that cyrt put on it
     bint unmarked           # work was put behind that event, which is recorded when it is needed
     unsigned long long* failure     # see runtime/failure; NULL: no kernel reports failures yet
-    int held                # number of blocks in the bins
     Bin bins[NUM_BINS]
     StreamState* next       # the next of the device's streams
-    StreamState* next_busy  # the next of those that may have work

@@ -115,7 +115,6 @@ cdef StreamState* acquire_state(int ordinal, int priority) except NULL:
     cdef CUresult result
     cdef StreamState* state
     cdef StreamState* oldest
-    cdef StreamState* found = NULL      # other libraries may put work on it: the last choice
     cdef int busy = MOST_BUSY
     cdef int entered
     while busy == MOST_BUSY:
@@ -123,27 +122,20 @@ cdef StreamState* acquire_state(int ordinal, int priority) except NULL:
         entered = enter(ordinal, epoch, b"cuStreamQuery")
         while state != NULL and busy < MOST_BUSY:
             if (state.owned and state.users == 0 and state.priority == priority
-                    and not (found != NULL and state.has_exported_handle)
                     and not state.pending and not state.submitting and not is_captured(state)):
                 # This reserves the state: a function that a tool has put in the driver's place may
                 # let another thread look for one.
                 state.users += 1
                 if stream_status(state.handle) == CUDA_SUCCESS:
-                    if found != NULL:
-                        found.users -= 1
-                    found = state
-                    if not found.has_exported_handle:
-                        break
-                else:
-                    state.users -= 1
-                    busy, oldest = busy + 1, state
+                    leave_quietly(entered)
+                    forget_undeclared(state)
+                    if state.encoder != NULL:
+                        graph.end_encoder(state)
+                    return state
+                state.users -= 1
+                busy, oldest = busy + 1, state
             state = state.next
         leave_quietly(entered)
-        if found != NULL:
-            forget_undeclared(found)
-            if found.encoder != NULL:
-                graph.end_encoder(found)
-            return found
         if busy == MOST_BUSY:
             wait(ordinal, epoch, query_stream, oldest.handle, b"cuStreamSynchronize")
     entered = enter(ordinal, epoch, b"cuStreamCreateWithPriority")

@@ -2,11 +2,6 @@
 #
 # INVARIANTS
 # - States (CUstream and free blocks) are reused, not destroyed; see state.pxd.
-# - The list `busy` of a device has every state that is not idle, that is recorded for or captured,
-#   whose encoder keeps an error, or whose ended batches keep objects. So what waits for a device or
-#   launches its work costs nothing for streams that nobody uses.
-# - States are added to the front of `busy`, and leave it only while no thread walks it: a walk
-#   finds all states that were in the list when it began.
 # - The per-thread default stream belongs to one thread. Other threads neither put work on it nor
 #   record an event on it: they wait for the event after cyrt's last work there.
 
@@ -27,19 +22,6 @@ cdef int flush_all(int ordinal, const char* reason) except -1
 
 # A linked list of the states of each device.
 cdef StreamState* states[MAX_DEVICES]
-# A linked list of those of them that may have work.
-cdef StreamState* busy[MAX_DEVICES]
-# The number of threads that walk `busy` of any device and may release the GIL.
-cdef int walks
-# Add a state that is not listed, unless its context was reset.
-cdef void add_busy(StreamState* stream) noexcept
-# Note that work is put on the stream, or recorded for it.
-cdef inline void end_idleness(StreamState* stream) noexcept:
-    stream.idle = False
-    if not stream.listed:
-        add_busy(stream)
-# Take the states without work out of the list, unless a thread walks it.
-cdef void drop_idle(int ordinal) noexcept
 # The stream whose undeclared kernel the other streams of the device wait for; NULL: none.
 cdef StreamState* last_undeclared[MAX_DEVICES]
 # Note that all work of a stream has ended: later work need not wait for an undeclared kernel there.

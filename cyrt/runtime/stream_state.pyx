@@ -44,29 +44,7 @@ cdef StreamState* new_state(int ordinal, CUstream handle, int priority, bint own
     state.nodes = -1
     state.next = states[ordinal]
     states[ordinal] = state
-    add_busy(state)
     return state
-
-
-cdef void add_busy(StreamState* stream) noexcept:
-    if stream.epoch == contexts[stream.ordinal].epoch:
-        stream.listed = True
-        stream.next_busy = busy[stream.ordinal]
-        busy[stream.ordinal] = stream
-
-
-cdef void drop_idle(int ordinal) noexcept:
-    cdef StreamState** link = &busy[ordinal]
-    cdef StreamState* state
-    while link[0] != NULL and walks == 0:
-        state = link[0]
-        if state.idle and not (
-                state.pending or state.submitting or state.capturing or state.failed
-                or state.wants_commits or graph.keeps_objects(state)):
-            state.listed = False
-            link[0] = state.next_busy
-        else:
-            link = &state.next_busy
 
 
 cdef StreamState* state_of_handle(int ordinal, CUstream handle) noexcept:
@@ -119,7 +97,6 @@ cdef StreamState* legacy_state(int ordinal) except NULL:
 @reset_hooks.append
 def _reset(int ordinal):
     states[ordinal] = NULL      # the old context's states stay allocated; using one raises
-    busy[ordinal] = NULL
     last_undeclared[ordinal] = NULL
 
 
@@ -168,16 +145,11 @@ cdef bint is_others_thread(const StreamState* stream) noexcept:
 
 
 cdef int flush_all(int ordinal, const char* reason) except -1:
-    global walks
-    cdef StreamState* state = busy[ordinal]
-    walks += 1
-    try:
-        while state != NULL and not faulted[ordinal]:
-            if not state.capturing:
-                flush(state, reason)
-            state = state.next_busy
-    finally:
-        walks -= 1
+    cdef StreamState* state = states[ordinal]
+    while state != NULL and not faulted[ordinal]:
+        if not state.capturing:
+            flush(state, reason)
+        state = state.next
     return 0
 
 
@@ -236,7 +208,7 @@ cdef CUresult link(StreamState* later, StreamState* earlier) noexcept:
         return CUDA_ERROR_NOT_PERMITTED
     if is_captured(later):
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
-    end_idleness(later)
+    later.idle = False
     later.links += 1
     later.put += 1
     entered = enter_quietly(later.ordinal, later.epoch)

@@ -6,7 +6,6 @@ from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
 from cyrt.runtime.device cimport verify
 from cyrt.runtime.state cimport StreamState
-from cyrt.runtime.stream_state cimport end_idleness
 
 cdef extern from "unistd.h" nogil:
     int usleep(unsigned int)
@@ -40,7 +39,7 @@ cdef bint try_submission(StreamState* stream) noexcept:
     stream.submitting = True
     stream.submitter = PyThread_get_thread_ident()
     stream.submissions += 1
-    end_idleness(stream)
+    stream.idle = False
     return True
 
 

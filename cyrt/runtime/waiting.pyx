@@ -13,9 +13,8 @@ from cyrt.runtime.failure cimport raise_failure
 from cyrt.runtime.pacing cimport has_spare_room, wait_for_room
 from cyrt.runtime.seam cimport graph
 from cyrt.runtime.state cimport StreamState
-from cyrt.runtime cimport stream_state as stream_states
 from cyrt.runtime.stream_state cimport (
-    busy, flush, is_captured, is_others_thread, record_event, refuse_captured, states, work_mark,
+    flush, is_captured, is_others_thread, record_event, refuse_captured, states, work_mark,
 )
 from cyrt.runtime.submission cimport release_priority
 
@@ -145,6 +144,9 @@ cdef int wait_by_event(StreamState* state) except -1:
     finally:
         taken.next = wait_events[state.ordinal]
         wait_events[state.ordinal] = taken
+    if printing and not state.capturing:
+        with nogil:
+            result = query_stream(state.handle)     # prints the text
     return 0
 
 
@@ -152,16 +154,11 @@ cdef int wait_state(StreamState* state) except -1:
     cdef unsigned long long before
     refuse_captured(state)
     flush(state, AWAITED)
-    verify(state.ordinal, state.epoch, b"cuStreamSynchronize")
     before = submission_count(state)
     if is_others_thread(state):
         wait_event(state, state.last_work)
     else:
-        if not state.owned or not is_done(state):
-            wait_by_event(state)
-        if printing and not state.capturing:
-            with nogil:
-                query_stream(state.handle)      # prints the text
+        wait_by_event(state)
         if not state.capturing:
             note_end(state, before)
     if state.encoder != NULL:
@@ -223,14 +220,10 @@ cdef int wait_for_own_work(StreamState* state) except -1:
 cdef int wait_all(int ordinal) except -1:
     cdef StreamState* state
     context_of(ordinal)
-    stream_states.walks += 1
-    try:
-        state = busy[ordinal]
-        while state != NULL:
-            wait_for_own_work(state)
-            state = state.next_busy
-    finally:
-        stream_states.walks -= 1
+    state = states[ordinal]
+    while state != NULL:
+        wait_for_own_work(state)
+        state = state.next
     graph.release_all_ended()
     if on_idle != NULL:
         on_idle()
@@ -250,9 +243,9 @@ def drain(double seconds):
     cdef double end = cyrt_now() + seconds
     cdef StreamState* state
     cdef list errors = []
-    cdef set running = set()
+    cdef set busy = set()
     if process != READY:            # the driver was never opened, or this is a forked child
-        return running, errors
+        return busy, errors
     for ordinal in range(MAX_DEVICES):
         if states[ordinal] != NULL and not faulted[ordinal]:
             state = states[ordinal]
@@ -261,7 +254,7 @@ def drain(double seconds):
                     if wait_until(state, end):      # else its queue may be full: a launch may block
                         flush(state, b"everything is launched and waited for")
                     else:
-                        running.add(ordinal)
+                        busy.add(ordinal)
                 except Exception as error:
                     errors.append(error)
                 state = state.next
@@ -270,13 +263,13 @@ def drain(double seconds):
         while state != NULL and not faulted[ordinal]:
             try:
                 if not wait_until(state, end):
-                    running.add(ordinal)
+                    busy.add(ordinal)
             except Exception as error:
                 errors.append(error)
             state = state.next
-    if running:
+    if busy:
         graph.release_all_ended()       # so that operations_in_flight() names no others
-    return running, errors
+    return busy, errors
 
 
 cdef void destroy_event(CUevent event) noexcept:

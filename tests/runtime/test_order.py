@@ -403,12 +403,7 @@ def test_values_that_were_read_are_a_wait_for_their_stream(python):
             handles.append(handle)
             return original(event, handle)
 
-        def query(handle):
-            handles.append(handle)
-            return asked(handle)
-
         def waits_for():
-            # It gives the streams that a wait records an event on, or asks whether they are done.
             handles.clear()
             cyrt.synchronize()
             return list(handles)
@@ -416,10 +411,6 @@ def test_values_that_were_read_are_a_wait_for_their_stream(python):
         callback = prototype(record)
         address = ctypes.cast(callback, ctypes.c_void_p).value
         original = prototype(table.replace("cuEventRecord", address))
-        one = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
-        second = one(query)
-        address = ctypes.cast(second, ctypes.c_void_p).value
-        asked = one(table.replace("cuStreamQuery", address))
         with cyrt.Stream() as stream:
             x = cyrt.zeros(64)
             cyrt.synchronize()
