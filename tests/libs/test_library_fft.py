@@ -73,12 +73,14 @@ def check(name, x, array=None, width=np.float32, **options):
 @pytest.mark.parametrize("workspace", [0, 4096])
 def test_every_function(standin, width, workspace):
     standin.workspace = workspace
+    before = cyrt.current_encoder().stats()
     for name in NAMES:
         for shape in ((20,), (3, 11), (2, 3, 8)):
             check(name, numbers(shape, name in REAL, width), width=width)
     stats = cyrt.current_encoder().stats()
     assert stats["templates"] > 10
-    assert stats["opaque_captures"] == 0, "memory of the plan's own is not the program's"
+    opaque = stats["opaque_captures"] - before["opaque_captures"]
+    assert opaque == 0, "memory of the plan's own is not the program's"
     assert standin.calls == 3 * standin.made or standin.calls == 4 * standin.made
 
 
@@ -205,6 +207,7 @@ def test_versions_and_absence(monkeypatch, tmp_path):
 @pytest.mark.parametrize("width", [np.float32, np.float64])
 @pytest.mark.parametrize("name", NAMES)
 def test_values_on_a_gpu(library, name, width):
+    before = cyrt.current_encoder().stats()["opaque_captures"]
     if name not in ("irfft", "hfft", "irfftn"):  # a spectrum of one element has no points to guess
         check(name, numbers((3, 1), name in REAL, width), width=width)
     for n in (2, 3, 7, 16, 97, 128, 251, 1000, 1009, 4099, 8192, 10007, 16384, 30030, 1 << 17):
@@ -216,7 +219,7 @@ def test_values_on_a_gpu(library, name, width):
             or width is np.float32
         ):
             check(name, numbers(shape, name in REAL, width), width=width)
-    assert cyrt.current_encoder().stats()["opaque_captures"] == 0
+    assert cyrt.current_encoder().stats()["opaque_captures"] == before
 
 
 @pytest.mark.gpu
