@@ -37,7 +37,7 @@ cdef struct Node:
     int offset
     short kind
     short dtype
-    int place               # of a result among several; of a call: the number of results, 0: one
+    int place               # an output's index; a call's number of results, 0 for a single one
     int num_parents
     int first_parent
     int num_values

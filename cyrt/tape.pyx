@@ -66,7 +66,7 @@ cdef enum:
     MOST_VALUES = 24        # values of a node, and arguments of a function of a rule
     MOST_ARGUMENTS = 25     # the same, and the array that the function adds to
     MOST_LEVELS = 60
-    MOST_SPARE_NODES = 65536    # of a tape whose memory is kept for the next one
+    MOST_SPARE_NODES = 65536    # a tape with more nodes does not leave its memory to the next
     # Where a function of a rule finds an argument that is not a value of the node.
     GRADIENT = -1
     WANTED = -2

@@ -63,7 +63,7 @@ cdef list places_of(tuple argnums, Py_ssize_t count, str name):
 cdef class Inputs:
     """The arguments by which a function is differentiated: nests of arrays."""
     cdef object f
-    cdef str name               # of the public function that differentiates f
+    cdef str name               # the public function that differentiates f
     cdef list leaves
     cdef list structures        # one an argument; None: it is an array
 

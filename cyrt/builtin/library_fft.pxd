@@ -15,8 +15,8 @@ cdef enum:
     MOST_AXES = 3           # axes of a transform of the library's
 
 # Return whether the library serves the device and is the faster one for transforms along `rank`
-# adjacent axes of so many dimensions, of which `transform` has the last one. `lines`: the elements
-# of the input for each point of the transform along this axis.
+# adjacent axes of `ndim`, of which `transform` has the last one. `lines`: the number of elements of
+# the input divided by the points of the transform along this axis.
 cdef bint prefers_library(int ordinal, const Transform* transform, int rank, int ndim,
                           long long lines) except -1
 # Record a transform of operand 1 into operand 0, which is contiguous, without its factor. Return

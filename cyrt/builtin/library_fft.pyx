@@ -112,7 +112,7 @@ cdef bint record_library_fft(Recorder encoder, int dtype, const Operand* operand
             workspace = allocate_workspace(encoder, template.workspace)
         except OutOfMemoryError:
             return False
-    # Of half a spectrum the library writes over its input.
+    # A transform from half a spectrum overwrites its input.
     record_call(encoder, template, operands, 2,
                 1 | WHOLE | (2 if transform.kind & FFT_REAL_OUT else 0), workspace)
     return True

@@ -6,6 +6,7 @@ import ctypes
 import os
 import sys
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from ctypes import c_int
 from typing import Any, ClassVar, TypeVar
@@ -40,7 +41,7 @@ def dotted_short(version: int) -> str:
     return f"{version // 1000}.{version % 1000 // 100}.{version % 100}"
 
 
-class CLibrary:
+class CLibrary(ABC):
     """A library of C functions that return a status, opened by ctypes.
 
     Attributes
@@ -70,16 +71,17 @@ class CLibrary:
             function.restype, function.argtypes = c_int, types
             self.functions[name] = function
 
+    @abstractmethod
     def read_version(self) -> int:
-        raise NotImplementedError
+        """Return the opened library's version."""
 
     @staticmethod
     def dot(version: int) -> str:
         return dotted_short(version)
 
+    @abstractmethod
     def describe(self, status: int) -> tuple[str, str]:
         """The name and the meaning of a status."""
-        raise NotImplementedError
 
     def call(self, name: str, *arguments: Any, detail: object = "") -> None:
         """Call a function, and raise an error if its status is one. The detail is the call's
