@@ -16,11 +16,16 @@ from cyrt.graph.template cimport ALIGNMENT, Template, begin_call_key, find_templ
 from cyrt.runtime.device cimport context_of
 from cyrt.runtime.memory cimport Memory
 
+cdef extern from "params/fft.h" nogil:
+    enum: FFT_LONGEST
+
 cdef enum:
-    # The library is faster for so many points in all, if the lines are contiguous and so many
-    # (measured on an H100: complex64, 1, 64, 1,024 and 4,096 lines of 60 to 262,144 points). One
-    # line, and few points, take own kernels as little time or less.
-    LEAST_LINES = 16
+    # The library is faster for so many points in all, if the lines are contiguous (measured on an
+    # H100 and an H200 in complex64). Own kernels read lines of more than FFT_LONGEST points more
+    # than once, so the library also computes few of these, to and from real numbers, too. A few
+    # shorter lines take own kernels as little time or less.
+    LEAST_LONG = 1 << 17
+    LEAST_LINES = 16            # of shorter lines
     LEAST_DIRECT = 1 << 16      # the prime factors of n are 2, 3, 5 and 7
     LEAST_OTHER = 1 << 12       # others, which own kernels transform by Bluestein's algorithm
     LEAST_SEVERAL = 1 << 21     # along several axes
@@ -61,9 +66,12 @@ cdef bint prefers_library(int ordinal, const Transform* transform, int rank, int
         return True
     if rank > 1:
         return points >= LEAST_SEVERAL and transform.kind == 0 and transform.scale == 1
+    if transform.axis != ndim - 1:
+        return False
+    if n > FFT_LONGEST and points >= LEAST_LONG:
+        return True
     direct = is_direct(n)
-    if lines < LEAST_LINES or transform.axis != ndim - 1 \
-            or direct and transform.kind & FFT_REAL_OUT:
+    if lines < LEAST_LINES or direct and transform.kind & FFT_REAL_OUT:
         return False
     least = LEAST_DIRECT if direct else LEAST_OTHER
     if direct and transform.half and n % 2 == 0:

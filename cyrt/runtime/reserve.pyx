@@ -443,8 +443,9 @@ def memory_stats(device=None):
 def trim_memory(device=None):
     """Return the memory that the pool keeps for reuse to the driver.
 
-    The peak, which limits the memory that the pool keeps, is reset to the current use. Batches that
-    were kept for replay are dropped, too, so the next ones are recorded again.
+    The peak, of which :func:`memory_stats` tells and which limits the memory that the pool keeps,
+    is reset to the current use. Batches that were kept for replay are dropped, too, so the next
+    ones are recorded again.
 
     Parameters
     ----------
@@ -462,6 +463,7 @@ def trim_memory(device=None):
     context_of(ordinal)
     freed = trim(ordinal)
     graph.free_scripts(ordinal)
+    pools[ordinal].peak = pools[ordinal].in_use
     pools[ordinal].large_peak = pools[ordinal].large_in_use
     for bin in range(NUM_BINS):
         counts[ordinal][bin].most = counts[ordinal][bin].out

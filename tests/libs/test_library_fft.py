@@ -172,7 +172,9 @@ def test_explain_names_the_library(standin):
     [
         ("fft", (64, 1024), "complex64", ["library"]),
         ("fft", (64, 1023), "complex64", ["library"]),
-        ("fft", (1, 1 << 20), "complex64", ["own", "own"]),
+        ("fft", (1, 1 << 16), "complex64", ["own", "own"]),
+        ("fft", (1, 1 << 20), "complex64", ["library"]),
+        ("fft", (2, 100_003), "complex64", ["library"]),
         ("fft", (1024, 60), "complex64", ["own"]),
         ("fft", (64, 97), "complex64", ["library"]),
         ("fft", (15, 1009), "complex64", ["own", "own"]),
@@ -182,6 +184,8 @@ def test_explain_names_the_library(standin):
         ("rfft", (128, 1024), "float32", ["library"]),
         ("irfft", (4096, 513), "complex64", ["own"]),
         ("irfft", (512, 506), "complex64", ["own", "own"]),
+        # A copy, whose first imaginary part is cleared, is overwritten; then comes the factor.
+        ("irfft", ((1 << 19) + 1,), "complex64", ["own", "own", "library", "own"]),
         ("fft2", (1024, 1024), "complex64", ["library", "own"]),  # the columns
         ("fft2", (4096, 1024), "complex64", ["library"]),
     ],

@@ -386,6 +386,9 @@ def test_in_use_is_what_was_asked_for(emptied):
     after = cyrt.memory_stats()
     assert after["in_use"] == emptied["in_use"]
     assert after["cached"] == after["reserved"] - after["in_use"]
+    assert after["peak"] >= during["in_use"]
+    cyrt.trim_memory()
+    assert cyrt.memory_stats()["peak"] == after["in_use"]
 
 
 SCARCE = """

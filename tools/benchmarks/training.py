@@ -462,8 +462,27 @@ def _large_of_torch(params: list[np.ndarray], x: np.ndarray) -> Callable[[], Arr
     return gradients
 
 
+def _peak(name: str, work: Callable[[], Arrays]) -> int:
+    """Return the bytes that a call needs at its peak, beyond those in use before it."""
+    if name == "cyrt":
+        cyrt.synchronize()
+        cyrt.trim_memory()  # the peak is the current use
+        before = cyrt.memory_stats()["in_use"]
+        work()
+        cyrt.synchronize()
+        return cyrt.memory_stats()["peak"] - before
+    import torch
+
+    torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
+    allocated = torch.cuda.memory_allocated()
+    work()
+    torch.cuda.synchronize()
+    return int(torch.cuda.max_memory_allocated() - allocated)
+
+
 def _large(session: Session) -> Iterator[Row]:
-    """Yield the device time of the forward and backward of a layer, beside PyTorch's."""
+    """Yield the device time and the memory of a layer's forward and backward, beside PyTorch's."""
     batch, length, width = (2, 16, 96) if session.small else (8, 1024, 768)
     rng = np.random.default_rng(7)
     shapes = [(width,), (width,), (3 * width, width), (width, width)]
@@ -496,6 +515,7 @@ def _large(session: Session) -> Iterator[Row]:
         took = session.device_time(library, work, 4)
         fastest = fastest or took
         note = f"{took / fastest:.2f} ×" if took and fastest else ""
+        note += f", {_peak(library.name, gradients) / (1 << 20):,.0f} MiB"
         case = f"layer {batch} × {length} × {width}, bfloat16"
         yield Row(case, f"{library.name}: forward and backward", device=took, note=note)
 
