@@ -36,6 +36,11 @@ cdef enum:
     ATTEMPTS = 3
     LEAST_ADDRESS = 1 << 12     # no memory is below it,
     ADDRESS_BITS = 57           # or needs more bits
+    # Two small numbers in one word look like the address of memory if a framework has reserved low
+    # addresses for all memory of the device, as XLA does (0x302000000 and 112 GB behind it). Halves
+    # below these limits are numbers. An allocation could begin there only at a multiple of 4 GiB.
+    SMALL_LOW = 1 << 21         # bytes that the driver maps at once
+    SMALL_HIGH = 1 << 12        # 16 TiB; what the driver places itself is above it
 
 cdef char[8] NO_PADDING = [0, 0, 0, 0, 0, 0, 0, 0]
 # A word this far from its operand may be a part of an address.
@@ -428,6 +433,10 @@ cdef list explain_halves(Py_ssize_t start, list values, list words, addresses):
     return found
 
 
+cdef inline bint are_small_numbers(unsigned long long word) noexcept:
+    return (word & 0xFFFF_FFFF) < SMALL_LOW and word >> 32 < SMALL_HIGH
+
+
 def check_memory(kernel, bytes mask, words, set harmless):
     """Raise Opaque if another word of the parameters is the address of device memory. Words that
     are not are added to the set. A word in which a parameter begins is no address."""
@@ -440,7 +449,7 @@ def check_memory(kernel, bytes mask, words, set harmless):
     known.update([offset & ~7 for offset in (<CapturedKernel>kernel).offsets if offset & 7])
     for start in range(0, len(params) - 7, 8):
         memcpy(&value, <const char*>params + start, sizeof(value))
-        if value < LEAST_ADDRESS or value >> ADDRESS_BITS \
+        if value < LEAST_ADDRESS or value >> ADDRESS_BITS or are_small_numbers(value) \
                 or memcmp(padding + start, NO_PADDING, 8) != 0:
             continue
         if start in known or value in harmless:

@@ -38,6 +38,28 @@ def test_an_address_that_is_no_operand(library):
         np.testing.assert_array_equal(vectors.result(), vectors.host[0] + own.host[1])
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "small"), [(224, 1, True), (0, 29, True), (1 << 21, 3, False)]
+)
+def test_two_small_numbers_are_no_address(library, replaced, low, high, small):
+    """Another framework may have reserved the addresses that two numbers look like."""
+
+    def find(original, value, attribute, address):
+        return 0 if address == high << 32 | low else original(value, attribute, address)
+
+    def call(stream, where):
+        count = high << 32 | low
+        library.put(
+            stream, "scaled", Packed(where[0], b"\1", b"", count, where[1], where[2], 1.0, b"")
+        )
+
+    replaced("cuPointerGetAttribute", [c_void_p, c_int, c_uint64], find)
+    vectors = Vectors(5)
+    learned = record(call, vectors)
+    assert (learned.reason is None) == small, learned.reason
+    np.testing.assert_array_equal(vectors.result(), vectors.host[0] + vectors.host[1])
+
+
 def test_a_difference_of_addresses(library):
     def call(stream, where):
         step = (where[1] - where[0]) // 4
