@@ -19,6 +19,7 @@ from settling import settle
 import cyrt
 
 pytestmark = pytest.mark.usefixtures("pooled", "batched")
+WIDTHS = 16, 32, 32, 10  # of a perceptron: its operations count, not how long they take
 both = pytest.mark.parametrize("commit", [True, False], ids=["a commit a round", "no commit"])
 
 
@@ -49,7 +50,7 @@ def share_patched(program, rounds, commit):
         lambda: Adam(50, kept=True),
         lambda: Adam(50, kept=False),
         lambda: Stencil(32),
-        Training,
+        lambda: Training(WIDTHS),
         Keeping,
         KMeans,
     ],
@@ -92,7 +93,7 @@ def test_a_program_settles_beside_one_that_has_ended():
 
 @pytest.mark.parametrize(
     "make",
-    [lambda: Adam(30, kept=True), lambda: Adam(7, kept=True), Keeping, Training],
+    [lambda: Adam(30, kept=True), lambda: Adam(7, kept=True), Keeping, lambda: Training(WIDTHS)],
     ids=["Adam of 30", "Adam of 7", "keeping", "training"],
 )
 def test_a_shorter_program_settles_after_a_longer_one(make):
@@ -118,7 +119,7 @@ def evaluate(x, length):
 
 @pytest.mark.parametrize("length", [10, 100])
 @pytest.mark.parametrize(
-    "make", [lambda: Adam(30, kept=True), Training], ids=["Adam of 30", "training"]
+    "make", [lambda: Adam(30, kept=True), lambda: Training(WIDTHS)], ids=["Adam of 30", "training"]
 )
 def test_a_program_goes_on_after_evaluations(make, length):
     """The first evaluations move the boundaries to where the program goes on after them. The long

@@ -33,7 +33,7 @@ PROGRAMS = {
     "Adam-200": lambda: Adam(200, kept=True, n=FEW),
     "Adam-thrown-away": lambda: Adam(50, kept=False, n=FEW),
     "stencil": lambda: Stencil(32),
-    "training": Training,
+    "training": lambda: Training((16, 32, 32, 10)),
     "keeping": Keeping,
     "k-means": KMeans,
 }

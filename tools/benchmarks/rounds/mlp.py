@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,14 +18,14 @@ WIDTHS = 64, 128, 128, 10
 class Training(Rounds):
     """An epoch of minibatches, which arrays of indices choose."""
 
-    def __init__(self) -> None:
+    def __init__(self, widths: Sequence[int] = WIDTHS) -> None:
         super().__init__()
         rng = np.random.default_rng(5)
-        self.x = rng.standard_normal((BATCH * BATCHES, WIDTHS[0])).astype(np.float32)
-        self.y = rng.standard_normal((BATCH * BATCHES, WIDTHS[-1])).astype(np.float32)
+        self.x = rng.standard_normal((BATCH * BATCHES, widths[0])).astype(np.float32)
+        self.y = rng.standard_normal((BATCH * BATCHES, widths[-1])).astype(np.float32)
         self.start = [
             (rng.standard_normal((m, n)) / np.sqrt(m)).astype(np.float32)
-            for m, n in itertools.pairwise(WIDTHS)
+            for m, n in itertools.pairwise(widths)
         ]
         self.order = rng.permutation(BATCH * BATCHES).reshape(BATCHES, BATCH)
         self.device = (cyrt.array(self.x), cyrt.array(self.y))
