@@ -52,7 +52,7 @@ def share_patched(program, rounds, commit):
         lambda: Stencil(32),
         lambda: Training(WIDTHS),
         Keeping,
-        KMeans,
+        lambda: KMeans(256),
     ],
     ids=["Adam", "Adam thrown away", "stencil", "training", "keeping", "k-means"],
 )

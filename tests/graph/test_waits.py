@@ -35,7 +35,7 @@ PROGRAMS = {
     "stencil": lambda: Stencil(32),
     "training": lambda: Training((16, 32, 32, 10)),
     "keeping": Keeping,
-    "k-means": KMeans,
+    "k-means": lambda: KMeans(FEW),
 }
 programs = pytest.mark.parametrize("make", PROGRAMS.values(), ids=PROGRAMS)
 

@@ -16,12 +16,12 @@ STEPS = 5  # a round's
 class KMeans(Rounds):
     """Distances, the nearest centre, and the mean of its points, by a matrix of zeros and ones."""
 
-    def __init__(self) -> None:
+    def __init__(self, points: int = POINTS) -> None:
         super().__init__()
         rng = np.random.default_rng(5)
         middles = 8 * rng.standard_normal((CLUSTERS, FEATURES))
         self.points = (
-            middles[rng.integers(0, CLUSTERS, POINTS)] + rng.standard_normal((POINTS, FEATURES))
+            middles[rng.integers(0, CLUSTERS, points)] + rng.standard_normal((points, FEATURES))
         ).astype(np.float32)
         self.start = (middles + 1).astype(np.float32)
         self.x, self.centres = cyrt.array(self.points), cyrt.array(self.start)
