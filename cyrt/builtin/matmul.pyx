@@ -70,7 +70,10 @@ ctypedef fused Params:
 cdef enum:
     SMALL_SIDE = 32         # rows and columns of a small tile
     PART_UNIT = 32          # a multiple of every tile's depth
-    PART_DEPTH = 256        # the least depth of a tile's part
+    # A small tile takes 1.5 us for each 32 elements of the summed dimension (H200), and the launch
+    # that adds parts 2 us and more: it has to save some elements.
+    PART_DEPTH = 64         # the least depth of a tile's part
+    LEAST_SAVED = 128
     WIDE = 128              # the minimum number of columns of a skinny product
     # The largest matrix, in elements, for which skinny kernels are fastest with 16 rows; the same
     # for 16-bit floats across the summed dimension; and the largest one with 32 rows.
@@ -334,7 +337,7 @@ cdef int record_tiles(Recorder encoder, Problem* p) except -1:
     args.tiles_n = divider(<unsigned int>ceiling(p.n, side))
     tiles = batches * args.tiles_m.size * args.tiles_n.size
     parts = min(WAVES * p.multiprocessors // tiles, p.k // PART_DEPTH)
-    if parts < 2 or launch.variant == LARGE:
+    if parts < 2 or p.k - p.k // parts < LEAST_SAVED or launch.variant == LARGE:
         parts = 1
     args.depth = <unsigned int>(ceiling(ceiling(p.k, parts), PART_UNIT) * PART_UNIT)
     parts = ceiling(p.k, args.depth)
