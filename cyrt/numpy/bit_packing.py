@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from cyrt.ndarray import Array
+from cyrt.numpy.aliases import ascontiguousarray
 from cyrt.ops import functions as elementary
 from cyrt.ops import reduce
 from cyrt.ops.arguments import axis_of, check_array, int_of
@@ -50,7 +51,8 @@ def packbits(a: Array, /, axis: int | None = None, bitorder: str = "big") -> Arr
         more = zeros((*bits.shape[:-1], rest), dtype="uint8", device=a.device)
         bits = concat([bits, more], axis=-1)
     groups = reshape(bits, (*bits.shape[:-1], bits.shape[-1] // 8, 8))
-    return moveaxis(reduce.sum(groups << places, axis=-1, dtype="uint8"), -1, along)
+    packed = reduce.sum(groups << places, axis=-1, dtype="uint8")
+    return ascontiguousarray(moveaxis(packed, -1, along))
 
 
 def unpackbits(
@@ -97,7 +99,7 @@ def unpackbits(
             more = zeros((*bits.shape[:-1], wanted - length), dtype="uint8", device=a.device)
             bits = concat([bits, more], axis=-1)
         bits = bits[..., :wanted]
-    return moveaxis(bits, -1, along)
+    return ascontiguousarray(moveaxis(bits, -1, along))
 
 
 def _rows(a: Array, axis: int | None) -> tuple[Array, int]:

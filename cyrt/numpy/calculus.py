@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from cyrt.ndarray import Array
+from cyrt.numpy.aliases import ascontiguousarray
 from cyrt.numpy.coercion import as_array_like, float_types, is_number
 from cyrt.numpy.padding import pad
 from cyrt.ops import functions as elementary
@@ -367,4 +368,4 @@ def unwrap(
     step = where(elementary.abs(change) < limit, 0, small - change)
     result = line.copy()
     result[..., 1:] += cumulative_sum(step, axis=-1)
-    return moveaxis(result, -1, along)
+    return ascontiguousarray(moveaxis(result, -1, along))

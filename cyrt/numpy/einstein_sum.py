@@ -12,6 +12,7 @@ import numpy as np
 
 from cyrt.dtypes import dtype as _dtype
 from cyrt.ndarray import Array
+from cyrt.numpy.aliases import ascontiguousarray
 from cyrt.ops import reduce
 from cyrt.ops.arguments import check_array, int_of
 from cyrt.ops.copy import astype
@@ -262,15 +263,27 @@ def _plan(subscripts: str, shapes: tuple[Shape, ...], optimize: Any) -> _Plan:
     for i, j in _order(subscripts, shapes, optimize):
         a, b = left.pop(i), left.pop(j)
         needed = set(wanted).union(*(each.labels for each in left.values()))
+        if not left and _is_reversed(a, b, wanted):
+            i, j, a, b = j, i, b, a
         function, labels, shape = _match(a, b, needed)
         products.append(((i, j), a.take_steps(), b.take_steps(), function))
         product = _Operand(labels, shape)
         product.reshape(tuple(sizes[each] for each in labels))
         left[len(operands) + len(products) - 1] = product
     (x,) = left.values()
+    is_new = bool(products) or len(x.labels) > len(wanted)
     x.sum_except(set(wanted))
+    is_ordered = x.labels == wanted
     x.order(wanted)
+    if is_new and not is_ordered:
+        x.steps.append((ascontiguousarray, ()))
     return _Plan(before, products, x.steps)
+
+
+def _is_reversed(a: _Operand, b: _Operand, wanted: list[Label]) -> bool:
+    """Whether the result has b's own dimensions before those of a."""
+    own = [each in a.labels for each in wanted if (each in a.labels) != (each in b.labels)]
+    return True in own and not own[0]
 
 
 def _match(

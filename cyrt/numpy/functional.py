@@ -9,6 +9,7 @@ from typing import Any
 from cyrt.ndarray import Array
 from cyrt.numpy.grids import indices
 from cyrt.ops.arguments import axis_of, check_array
+from cyrt.ops.copy import copy
 from cyrt.ops.creation import asarray
 from cyrt.ops.manipulation import stack
 from cyrt.ops.shapes import expand_dims, moveaxis, reshape
@@ -47,11 +48,12 @@ def apply_along_axis(
         ]
     )
     inner = found.ndim - 1
-    return moveaxis(
+    found = moveaxis(
         reshape(found, (*outer, *found.shape[1:])),
         tuple(range(-inner, 0)),
         tuple(range(along, along + inner)),
     )
+    return found if found.flags.c_contiguous else copy(found)
 
 
 def apply_over_axes(func: Callable[..., Any], a: Array, axes: Any) -> Array:

@@ -6,7 +6,7 @@ from math import prod
 from typing import Any
 
 from cyrt.ndarray import Array
-from cyrt.numpy.aliases import lexsort
+from cyrt.numpy.aliases import ascontiguousarray, lexsort
 from cyrt.ops import functions as elementary
 from cyrt.ops import reduce
 from cyrt.ops.arange import arange
@@ -104,7 +104,8 @@ def _unique_parts(ar: Array, axis: int) -> list[Array]:
     inverse = empty(n, dtype="int64", device=ar.device)
     inverse[order] = cumulative_sum(astype(first, "int64")) - 1
     values = take(parts, take(order, positions), axis=0)
-    return [moveaxis(values, 0, axis), take(order, positions), inverse, diff(positions, append=n)]
+    values = ascontiguousarray(moveaxis(values, 0, axis))
+    return [values, take(order, positions), inverse, diff(positions, append=n)]
 
 
 def _merge_nan(values: Array, positions: Array, inverse: Array, counts: Array) -> list[Array]:

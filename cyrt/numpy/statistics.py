@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from cyrt.ndarray import Array
+from cyrt.numpy.aliases import ascontiguousarray
 from cyrt.numpy.coercion import as_array_like, float_types, to_inexact
 from cyrt.ops import functions as elementary
 from cyrt.ops import reduce
@@ -329,7 +330,7 @@ def _quantile(
     found = where(share < 0.5, low + apart * share, high - apart * (1 - share))
     # An exact position needs no neighbour, and equal infinities have no difference.
     found = where((share == 0) | (low == high), low, found)
-    found = moveaxis(astype(found, dtype, copy=False), -1, 0)
+    found = ascontiguousarray(moveaxis(astype(found, dtype, copy=False), -1, 0))
     if not but_nan:
         last = ordered[..., -1]
         found = where(elementary.isnan(last), last, found)

@@ -12,6 +12,7 @@ import numpy as np
 from cyrt.builtin.rows.elementwise import BINARY
 from cyrt.dtypes import dtype as dtype_of
 from cyrt.ndarray import Array
+from cyrt.numpy.aliases import ascontiguousarray
 from cyrt.numpy.coercion import as_array_like, check_cast
 from cyrt.ops import functions as elementary
 from cyrt.ops import reduce as reductions
@@ -119,7 +120,7 @@ def _reduceat(
         if (lengths >= 2 * step).any():
             parts = function(parts[:-step], parts[step:])
         step *= 2
-    result = moveaxis(astype(result, result_type, copy=False), 0, along)
+    result = ascontiguousarray(moveaxis(astype(result, result_type, copy=False), 0, along))
     if out is None:
         return result
     if not isinstance(out, Array) or out.shape != result.shape:

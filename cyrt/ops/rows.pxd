@@ -6,7 +6,7 @@ from cyrt.ndarray cimport Array
 cdef Array move_axis(Array x, int axis, int to)
 # Return x, dense, with its axis moved to the last place.
 cdef Array axis_last(Array x, int axis)
-# Return a view of such rows with the last axis moved back.
+# Return such rows, dense, with the last axis moved back: new results are C-contiguous, as NumPy's.
 cdef Array axis_back(Array rows, int axis)
 # Return a dense array as one row.
 cdef Array flat(Array x)

@@ -26,7 +26,7 @@ cdef Array axis_last(Array x, int axis):
 
 
 cdef Array axis_back(Array rows, int axis):
-    return rows if axis == rows.ndim_ - 1 else move_axis(rows, rows.ndim_ - 1, axis)
+    return as_contiguous(rows if axis == rows.ndim_ - 1 else move_axis(rows, rows.ndim_ - 1, axis))
 
 
 cdef Array flat(Array x):

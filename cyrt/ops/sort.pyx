@@ -8,7 +8,7 @@ from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.sort cimport record_sort
 from cyrt.builtin.space cimport MAX_NDIM
 from cyrt.builtin.top_k cimport TOP_K_MOST, record_top_k
-from cyrt.ndarray cimport Array, device_of, new_array, set_operand
+from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array, set_operand
 from cyrt.ops.arguments import axis_of, check_array, check_flags, int_of
 from cyrt.ops.gather import take_along_axis
 from cyrt.ops.rows cimport flat, axis_last, axis_back
@@ -195,5 +195,6 @@ def top_k(x, k, /, axis=-1):
                          f"{axis} of {x.shape}, got {count}")
     if 0 < count <= TOP_K_MOST and x.shape[axis] <= 0xffffffff:
         return selected_along(x, axis, count)
-    indices = sorted_along(x, axis, True, True)[(slice(None),) * axis + (slice(count),)]
+    indices = as_contiguous(
+        sorted_along(x, axis, True, True)[(slice(None),) * axis + (slice(count),)])
     return take_along_axis(x, indices, axis=axis), indices
