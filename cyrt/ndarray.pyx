@@ -24,7 +24,7 @@ from cyrt.runtime.memory cimport (
 from cyrt.runtime.pool cimport allocate
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state
-from cyrt.runtime.taping cimport is_followed, recording
+from cyrt.runtime.taping cimport is_followed, recording, tape_of_view
 from cyrt.runtime.untracked cimport cyrt_allocate, cyrt_bear_untracked
 from cyrt.shape cimport multiply, refuse_size
 
@@ -161,7 +161,7 @@ cdef Array view_of(Memory memory, int code, int ndim, const long long* dims,
     x.address = memory.address + offset * itemsizes[code]
     x.base = memory if memory.base is None else memory.base
     x.owner = memory.owner
-    x.tape, x.node = memory.tape, -1
+    x.tape, x.node = 0 if memory.tape == 0 else tape_of_view(memory), -1
     track(x)
     return x
 

@@ -559,9 +559,8 @@ cdef object end_call(Rule rule, PyObject** arguments, Py_ssize_t count, const Ca
     abandon_call()
     tape = <Tape>this_thread().current
     if call.mask == 0:
-        if call.inside:             # what it held is gone
-            follow_write(tape, <Array>out, call.before)
-            follow(tape, <Array>out, add_node(tape, OUTPUT, 0, 0, <Array>out, 0))
+        if call.inside:
+            overwrite_by_constants(tape, <Array>out, call.before)
             return result
         for each in leaves_of(result):
             if isinstance(each, Memory) and not is_among(each, arguments, count):
@@ -601,6 +600,19 @@ cdef inline void follow_write(Tape tape, Array out, unsigned int before) noexcep
         tape.written, tape.version_before = block, before
         tape.written_before = block.tape == (tape.number << 24 | block.generation & 0xffffff)
         block.tape = tape.number << 24 | block.generation & 0xffffff
+
+
+cdef int overwrite_by_constants(Tape tape, Array out, unsigned int before) except -1:
+    """Note that constants have overwritten an array that the tape follows."""
+    cdef Block* block = block_of(out)
+    if out.base is None:            # All that the block held is gone.
+        out.tape = 0
+        if block != NULL:
+            block.tape = 0
+        return 0
+    follow_write(tape, out, before)
+    follow(tape, out, add_node(tape, OUTPUT, 0, 0, out, 0))
+    return 0
 
 
 cdef bint is_part(Array x, object key, Array value) except -1:

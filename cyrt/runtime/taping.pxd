@@ -16,6 +16,8 @@
 #   the block's generation. The arrays of the block that it does not follow are stale, too.
 # - A view of an array that a tape follows is followed, too. It has no node (-1) until the function
 #   that makes it is recorded, and only a function that is recorded as a whole may use it before.
+# - A value that no level which records now follows is a constant, and so are its views. An array
+#   whose memory constants overwrite as a whole is followed no more, and neither is its block.
 
 from cpython.object cimport Py_TYPE
 
@@ -54,6 +56,13 @@ cdef inline bint is_followed_by(const Thread* thread, object value) except -1:
         if block == NULL or block.version == memory.version:
             return True
     return is_followed(value)
+# Return the tape of a new view of memory that has a tape.
+cdef inline unsigned long long tape_of_view(Memory memory) noexcept:
+    cdef const Thread* thread = this_thread()
+    if memory.tape == thread.tape and memory.node >= 0 \
+            and not thread.masks[memory.node] & thread.live:
+        return 0
+    return memory.tape
 # Raise TypeError if the thread's tape follows memory that a kernel uses which is not part of a
 # recorded function. `name`: the kernel's.
 cdef int refuse_followed(Memory memory, str name) except -1
