@@ -51,20 +51,28 @@ template <class V> struct ExpSum {
     __device__ static ExpSum none() { return {-infinity<V>(), V(0)}; }
 };
 
-// The target of a row, and its column; -1 where there is no such column.
+enum { NO_COLUMN = -1, IGNORED = -2 };
+
+// The target of a row, and its column; NO_COLUMN, or IGNORED, where it has none.
 __device__ inline int64 load_target(const Softmax& args, int64 row) {
     return args.flags & SOFTMAX_WIDE_TARGETS ? global<int64>(args.targets)[row]
                                              : global<int32>(args.targets)[row];
 }
 __device__ inline int64 column_of(const Softmax& args, int64 target) {
-    return target >= 0 && target < args.n ? target : -1;
+    if (target == args.ignored) return IGNORED;
+    return target >= 0 && target < args.n ? target : NO_COLUMN;
+}
+
+// The loss, or the gradient, of a row whose target has no column.
+template <class V> __device__ inline V without_column(int64 column) {
+    return column == IGNORED ? V(0) : not_a_number<V>();
 }
 
 template <class T>
 __device__ inline T loss_of(const Softmax& args, int64 row, ExpSum<compute_of<T>> all) {
     using V = compute_of<T>;
     int64 target = column_of(args, load_target(args, row));
-    if (target < 0) return cast<T>(not_a_number<V>());
+    if (target < 0) return cast<T>(without_column<V>(target));
     return cast<T>(log(all.sum) -
                    (widen(global<T>(args.x)[row * args.x_step + target]) - all.most));
 }
@@ -91,7 +99,7 @@ template <class T, Result RESULT> struct Epilogue {
         : most(all.most), factor(RESULT == LOGARITHM ? log(all.sum) : V(1) / all.sum), target(-1) {
         if constexpr (RESULT == LOSS_VJP) {
             target = column_of(args, row.target);
-            gradient = target < 0 ? not_a_number<V>() : widen(row.gradient);
+            gradient = target < 0 ? without_column<V>(target) : widen(row.gradient);
         }
     }
     // The target's index from `first` on; if the target is elsewhere, an index that no element has.
@@ -103,7 +111,8 @@ template <class T, Result RESULT> struct Epilogue {
     __device__ T of(V distance, V power, bool is_target) const {
         if constexpr (RESULT == LOGARITHM) return cast<T>(distance - factor);
         V y = power * factor;
-        if constexpr (RESULT == LOSS_VJP) y = gradient * (is_target ? y - V(1) : y);
+        if constexpr (RESULT == LOSS_VJP)
+            y = target == IGNORED ? V(0) : gradient * (is_target ? y - V(1) : y);
         return cast<T>(y);
     }
 };
@@ -191,10 +200,10 @@ template <class T, Result RESULT> __device__ inline void softmax_stream(const So
         float most[2] = {-infinity<float>(), -infinity<float>()}, sums[2] = {}, at_target = 0;
         elements.each([&](int chunk, int k) { most[k % 2] = larger(most[k % 2], x[chunk][k]); });
         bool has_target = false;
+        int64 column = 0;
         if constexpr (RESULT == LOSS) {
-            int64 column = column_of(args, now.target);
+            column = column_of(args, now.target);
             has_target = column >= 0 ? column / N % blockDim.x == threadIdx.x : threadIdx.x == 0;
-            at_target = not_a_number<float>();
             if (has_target && column >= 0) {
                 auto vector = reinterpret_cast<const T*>(arrived.place) - threadIdx.x * N;
                 at_target = widen(vector[column]);
@@ -220,17 +229,19 @@ template <class T, Result RESULT> __device__ inline void softmax_stream(const So
         }
         if constexpr (RESULT == LOSS) {
             if (has_target)
-                global<T>(args.out)[row] = cast<T>(log(all.sum) - (at_target - all.most));
+                global<T>(args.out)[row] =
+                    cast<T>(column < 0 ? without_column<float>(column)
+                                       : log(all.sum) - (at_target - all.most));
         } else {
             Epilogue<T, RESULT> epilogue(args, now, all);
             if (RESULT != LOGARITHM) epilogue.factor *= ExpSum<float>::weight(own, all.most);
-            const uint32 column = epilogue.target_from(0);
+            const uint32 target = epilogue.target_from(0);
 #pragma unroll
             for (int chunk = 0; chunk < CHUNKS; ++chunk) {
                 Items<T, N> results;
 #pragma unroll
                 for (int k = 0; k < N; ++k) {
-                    bool is_target = elements.index(chunk, k) == column;
+                    bool is_target = elements.index(chunk, k) == target;
                     results.item[k] = epilogue.of(x[chunk][k] - all.most, x[chunk][k], is_target);
                 }
                 elements.store(out, chunk, results);

@@ -49,8 +49,11 @@ def _cross_entropy_targets(g: Array, x: Array, reduction: str, with_logits: bool
     return slope * g
 
 
-def _composed_cross_entropy(g: Array, logits: Array, targets: Array, axis: int) -> Array:
-    """The difference of probabilities and targets; NaN for a target that is out of range."""
+def _composed_cross_entropy(
+    g: Array, logits: Array, targets: Array, axis: int, ignore_index: int
+) -> Array:
+    """The difference of probabilities and targets: 0 for a target that is ignored, NaN for another
+    one that is out of range."""
     classes = logits.shape[axis]
     sizes = [1] * logits.ndim
     sizes[axis] = classes
@@ -58,7 +61,8 @@ def _composed_cross_entropy(g: Array, logits: Array, targets: Array, axis: int) 
     chosen = equal(reshape(arange(classes, device=logits.device), tuple(sizes)), places)
     valid = logical_and(greater_equal(places, 0), less(places, classes))
     slope = softmax(logits, axis) - astype(chosen, logits.dtype)
-    return expand_dims(g, axis) * where(valid, slope, math.nan)
+    slope = where(equal(places, ignore_index), 0.0, where(valid, slope, math.nan))
+    return expand_dims(g, axis) * slope
 
 
 tape.register(losses.mse_loss, ("x", "targets"), _mse)
@@ -75,6 +79,8 @@ tape.register(losses.binary_cross_entropy, "targets", _cross_entropy_targets)
 tape.register(
     cross_entropy,
     "logits",
-    lambda g, logits, targets, axis: cross_entropy_vjp(g, logits, targets, axis),
+    lambda g, logits, targets, axis, ignore_index: cross_entropy_vjp(
+        g, logits, targets, axis, ignore_index
+    ),
     composed=_composed_cross_entropy,
 )

@@ -13,6 +13,7 @@ from cyrt.graph.commit cimport Recorder
 #   x: rows, or for softmax_vjp the softmax;
 #   the gradient of the result: rows for softmax_vjp, contiguous numbers for cross_entropy_vjp;
 #   the targets, contiguous, int64 with `wide_targets`, otherwise int32.
-# The last two may be absent: their buffer is NULL.
+# The last two may be absent: their buffer is NULL. Where the target is `ignored`, the loss and the
+# gradient are 0.
 cdef int record_softmax(Recorder encoder, int op, int dtype, const Operand* operands,
-                        const Rows* rows, bint wide_targets) except -1
+                        const Rows* rows, bint wide_targets, long long ignored) except -1

@@ -22,7 +22,7 @@ cdef extern from "params/softmax.h" nogil:
     enum: SOFTMAX_WIDE_TARGETS, SOFTMAX_STAGES
     cdef struct Softmax:
         unsigned long long x, gradient, targets, out, states
-        long long rows, n, x_step, gradient_step, out_step, part
+        long long rows, n, x_step, gradient_step, out_step, part, ignored
         Divider parts
         unsigned int flags
 
@@ -48,7 +48,7 @@ def param_bytes(row):
 
 
 cdef int record_softmax(Recorder encoder, int op, int dtype, const Operand* operands,
-                        const Rows* rows, bint wide_targets) except -1:
+                        const Rows* rows, bint wide_targets, long long ignored) except -1:
     cdef Launch launch
     cdef Softmax params
     cdef const Entry* entry = entry_of(encoder.state.ordinal, op, dtype)
@@ -64,6 +64,7 @@ cdef int record_softmax(Recorder encoder, int op, int dtype, const Operand* oper
     params.rows, params.n = rows.rows, rows.n
     params.x_step, params.out_step = rows.x_step, rows.out_step
     params.gradient_step = rows.gradient_step
+    params.ignored = ignored
     if vjp:
         chunks //= 2
     launch.entry = entry

@@ -16,7 +16,7 @@ from cyrt.nn.rows cimport (
     array_of, bool_of, check_alike, check_rows, check_type, count_rows,
     may_overwrite, spaced_rows, writable_rows,
 )
-from cyrt.ops.arguments import axis_of
+from cyrt.ops.arguments import axis_of, int_of
 from cyrt.ops.copy cimport assign_array, cast, check_device, check_out
 from cyrt.ops.promotion cimport INT64, kinds
 from cyrt.ops.rows cimport axis_back, move_axis
@@ -50,7 +50,8 @@ cdef Array along_last(Array x, int axis):
     return x if axis == x.ndim_ - 1 else move_axis(x, axis, x.ndim_ - 1)
 
 
-cdef Array record(int op, Array x, Array gradient, Array targets, Array out):
+cdef Array record(int op, Array x, Array gradient, Array targets, Array out,
+                  long long ignored=0):
     """Record an operation along the last axis. If `out` is given, it receives the rows; x and `out`
     are views with that axis last."""
     cdef Operand[4] operands
@@ -75,7 +76,7 @@ cdef Array record(int op, Array x, Array gradient, Array targets, Array out):
     set_operand(&operands[0], target)
     set_operand(&operands[1], source)
     record_softmax(encoder_of(current_state(device_of(x))), op, x.code, operands, &rows,
-                   targets is not None and targets.code == INT64)
+                   targets is not None and targets.code == INT64, ignored)
     return target
 
 
@@ -94,14 +95,13 @@ cdef Array apply(int op, object x_, object axis_, object out):
     result = record(op, view, None, None, target)
     if target is not None:
         return out
-    result = axis_back(result, axis)
     if out is None:
-        return result
-    assign_array(<Array>out, result)
+        return axis_back(result, axis)
+    assign_array(along_last(<Array>out, axis), result)
     return out
 
 
-cdef Array checked_targets(int op, object targets, Array x, int axis):
+cdef Array checked_targets(int op, object targets, Array x, int axis, object ignored):
     """Check the targets of x's rows, and return them contiguous, of int32 or int64."""
     cdef Array array = array_of(op, "targets", targets)
     cdef int d
@@ -121,7 +121,8 @@ cdef Array checked_targets(int op, object targets, Array x, int axis):
         raise ValueError(f"{catalogue.OPS[op]}: logits: no elements along axis {axis}: shape "
                          f"{shape_of(x)}")
     if settings.get("CYRT_CHECK"):
-        check_columns(op, array.numpy(), axis, x.dims[axis])
+        values = array.numpy()
+        check_columns(op, values[values != ignored], axis, x.dims[axis])
     return as_contiguous(array if array.code == INT32 else cast(array, INT64))
 
 
@@ -243,7 +244,7 @@ def softmax_vjp(g, y, axis=-1):
     return axis_back(result, axis_)
 
 
-def cross_entropy(logits, targets, axis=-1):
+def cross_entropy(logits, targets, axis=-1, ignore_index=-100):
     """Compute the negative logarithms of the targets' probabilities, the softmax of logits.
 
     Parameters
@@ -254,6 +255,8 @@ def cross_entropy(logits, targets, axis=-1):
         Integers of the shape of the logits without the axis: indices along the axis, from 0. If an
         index is out of range, its loss is NaN; with ``CYRT_CHECK=1`` it is an error.
     axis : int
+    ignore_index : int
+        The target whose loss and gradient are 0; it need not be an index of the axis.
 
     Returns
     -------
@@ -273,7 +276,8 @@ def cross_entropy(logits, targets, axis=-1):
 
     Notes
     -----
-    This is PyTorch's ``torch.nn.functional.cross_entropy`` with ``reduction="none"``.
+    This is PyTorch's ``torch.nn.functional.cross_entropy`` with ``reduction="none"``: a mean over
+    the rows that are not ignored is ``losses.sum() / (targets != -100).sum()``.
 
     Examples
     --------
@@ -282,14 +286,16 @@ def cross_entropy(logits, targets, axis=-1):
     Array([1.3862944, 1.3862944], dtype=float32)
     """
     if recording and is_followed(logits):
-        return record_call(cross_entropy, (logits, targets, axis))
+        return record_call(cross_entropy, (logits, targets, axis, ignore_index))
     cdef int axis_
+    cdef long long ignored = ignore_index if type(ignore_index) is int \
+        else int_of(ignore_index, "cross_entropy: ignore_index")
     cdef Array array = checked_rows(CROSS_ENTROPY, "logits", logits, axis, &axis_)
-    cdef Array columns = checked_targets(CROSS_ENTROPY, targets, array, axis_)
-    return record(CROSS_ENTROPY, along_last(array, axis_), None, columns, None)
+    cdef Array columns = checked_targets(CROSS_ENTROPY, targets, array, axis_, ignored)
+    return record(CROSS_ENTROPY, along_last(array, axis_), None, columns, None, ignored)
 
 
-def cross_entropy_vjp(g, logits, targets, axis=-1):
+def cross_entropy_vjp(g, logits, targets, axis=-1, ignore_index=-100):
     """Compute the gradient of :func:`cross_entropy` with respect to the logits.
 
     Parameters
@@ -299,6 +305,8 @@ def cross_entropy_vjp(g, logits, targets, axis=-1):
     logits, targets : Array
         As for :func:`cross_entropy`. If a target is out of range, its row of the result is NaN.
     axis : int
+    ignore_index : int
+        As for :func:`cross_entropy`.
 
     Returns
     -------
@@ -318,13 +326,15 @@ def cross_entropy_vjp(g, logits, targets, axis=-1):
     Array([[ 0.25,  0.25,  0.25, -0.75]], dtype=float32)
     """
     cdef int axis_
+    cdef long long ignored = ignore_index if type(ignore_index) is int \
+        else int_of(ignore_index, "cross_entropy_vjp: ignore_index")
     cdef Array array = checked_rows(CROSS_ENTROPY_VJP, "logits", logits, axis, &axis_)
-    cdef Array columns = checked_targets(CROSS_ENTROPY_VJP, targets, array, axis_)
+    cdef Array columns = checked_targets(CROSS_ENTROPY_VJP, targets, array, axis_, ignored)
     cdef Array gradient = array_of(CROSS_ENTROPY_VJP, "g", g)
     check_type(CROSS_ENTROPY_VJP, "g", gradient, "the logits", array)
     if shape_of(gradient) != shape_of(columns):
         raise ValueError(f"cross_entropy_vjp: g: expected shape {shape_of(columns)}, that of the "
                          f"targets, got {shape_of(gradient)}")
     result = record(CROSS_ENTROPY_VJP, along_last(array, axis_), as_contiguous(gradient), columns,
-                    None)
+                    None, ignored)
     return axis_back(result, axis_)

@@ -20,6 +20,7 @@ struct CYRT_PARAMETERS Softmax {
     long long rows, n;                          // n elements a row
     long long x_step, gradient_step, out_step;  // from row to row
     long long part;                             // elements of a part of a row
+    long long ignored;                          // the target whose loss and gradient are 0
     struct Divider parts;                       // of a row
     unsigned int flags;
 };

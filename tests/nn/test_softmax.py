@@ -165,10 +165,10 @@ def test_many_rows_stream(name, rng, batched, setting):
     x[4, n - 1] = np.inf
     x[5] = -np.inf
     targets[:9] = n - 1
-    targets[6] = n
+    targets[6], targets[7] = n, -100
     a, t, g = cyrt.asarray(x), cyrt.asarray(targets), cyrt.asarray(h)
     finite = [row for row in range(len(x)) if not 3 <= row <= 5]
-    in_range = [row for row in finite if row != 6]
+    in_range = [row for row in finite if row not in (6, 7)]
     tolerance = TOLERANCES[name]
     cases = {
         "softmax": (lambda: nn.softmax(a), probabilities(x[finite]), finite, 1),
@@ -189,6 +189,9 @@ def test_many_rows_stream(name, rng, batched, setting):
     for op, (run, wanted, good, scale) in cases.items():
         assert launches(run) == [f"cyrt_{op}_{name}_stream"]
         found = exact(run())
+        if "cross" in op:
+            np.testing.assert_array_equal(found[7], 0)
+            found[7] = np.nan
         assert np.isnan(np.delete(found, good, 0)).all()
         np.testing.assert_allclose(found[good], wanted, tolerance, tolerance * scale)
 
@@ -257,6 +260,44 @@ def test_targets_out_of_range_give_nan(n, rng, setting):
     found = np.isnan(nn.cross_entropy_vjp(cyrt.ones(4), a, t).numpy())
     np.testing.assert_array_equal(found.all(1), lost)
     np.testing.assert_array_equal(found.any(1), lost)
+
+
+@pytest.mark.parametrize("n", [20, 20_000])
+def test_targets_that_are_ignored(n, rng, setting):
+    setting(CYRT_CHECK="1")
+    x = numbers(rng, "float32", 5, n)
+    x[1], x[2, 0] = -np.inf, np.nan
+    g, t = rng.normal(size=5).astype(np.float32), np.array([0, -100, -100, 3, n - 1])
+    for ignored in (-100, 3):
+        targets = np.where(t == -100, ignored, t)
+        lost, kept = targets == ignored, targets != ignored
+        a, b = cyrt.asarray(x), cyrt.asarray(targets)
+        options = {} if ignored == -100 else {"ignore_index": ignored}
+        found = nn.cross_entropy(a, b, **options).numpy()
+        np.testing.assert_array_equal(found[lost], 0)
+        assert_close(found[kept], losses(x[kept], targets[kept]), "float32", 10)
+        weights = cyrt.asarray(g)
+        total = lambda a, b, w, o: (nn.cross_entropy(a, b, **o) * w).sum()  # noqa: E731
+        for slope in (
+            nn.cross_entropy_vjp(weights, a, b, **options).numpy(),
+            cyrt.grad(total)(a, b, weights, options).numpy(),
+        ):
+            np.testing.assert_array_equal(slope[lost], 0)
+            assert_close(slope[kept], loss_gradient(x[kept], targets[kept], g[kept]), "float32", 1)
+    with pytest.raises(TypeError, match="cross_entropy: ignore_index: expected an int, got float"):
+        nn.cross_entropy(a, b, ignore_index=1.0)
+
+
+def test_second_derivatives_where_targets_are_ignored(rng):
+    x = cyrt.asarray(numbers(rng, "float64", 3, 4))
+    t, ones = cyrt.asarray([1, -100, 3]), cyrt.ones((3, 4), dtype="float64")
+    slopes = cyrt.grad(lambda x: (nn.cross_entropy(x, t)).sum())
+    second = cyrt.grad(lambda x: (slopes(x) * x).sum())(x).numpy()
+    y = probabilities(x.numpy())
+    away = x.numpy() - (y * x.numpy()).sum(1, keepdims=True)
+    wanted = loss_gradient(x.numpy(), np.array([1, 0, 3]), ones[:, 0].numpy()) + y * away
+    wanted[1] = 0
+    np.testing.assert_allclose(second, wanted, 1e-12, 1e-12)
 
 
 def test_checking_mode_checks_targets(setting):
