@@ -10,8 +10,8 @@
 #   functions whose views may have more elements than their source call check_size.
 # - A view whose elements share memory is READ_ONLY, and so is every view of it: what writes to an
 #   array that the user passes calls check_writable (ops/copy), or is a kernel whose parameter
-#   refuses it. `view_of` inherits the trait and finds stride 0; windows and views of other
-#   libraries' arrays set it.
+#   refuses it. `view_of` inherits the trait and finds stride 0; windows, diag and views of
+#   other libraries' arrays set it.
 # - cyrt/ops implements assignment: ops/seam sets the pointer to it on import.
 
 cimport cython

@@ -87,9 +87,9 @@ cdef int check_array(const Param* param, Memory memory, tuple description) excep
                         f"{received}; {conversion(memory.traits, types)}")
     if wrong & READ_ONLY:
         strided = " and make the kernel with strided=True" if param.refused & SCATTERED else ""
-        raise ValueError("expected an array whose elements do not share memory, because the "
-                         f"parameter is not const, {received}, a read-only view; copy it with "
-                         f".copy(), or declare the parameter const{strided}")
+        raise ValueError("expected an array that can be written, because the parameter is not "
+                         f"const, {received}, a read-only view; copy it with .copy(), or declare "
+                         f"the parameter const{strided}")
     if wrong:
         raise ValueError(f"expected a C-contiguous array, {received}; copy it with .copy() or "
                          "cyrt.ascontiguousarray(), or make the kernel with strided=True if it "

@@ -46,6 +46,10 @@ def norm_of_powers(x: Array, axes: tuple[int, ...], keepdims: bool, order: Any) 
 
 def _vector(x: Array, axes: tuple[int, ...], keepdims: bool, order: Any) -> Array:
     if order not in (inf, -inf, 1, 0):
+        # Powers of 16-bit floats are computed and added in float32.
+        if x.dtype.itemsize == 2:
+            wide = astype(x, "float32")
+            return astype(norm_of_powers(wide, axes, keepdims, order), x.dtype)
         found: Array = norm_of_powers(x, axes, keepdims, order)
         return found
     sizes = magnitude(x)

@@ -6,7 +6,7 @@ from cyrt.builtin.entry cimport op_code
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.pool cimport GRADIENT, OUT, SOURCE, Pooling, record_pool
 from cyrt.builtin.space cimport tuple_of_sizes
-from cyrt.builtin.window cimport WINDOW_AXES, read_numbers, set_sliding
+from cyrt.builtin.window cimport WINDOW_AXES, read_numbers, read_padding, set_sliding
 from cyrt.dtypes import DTYPES
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array_on, set_operand, shape_of
@@ -44,6 +44,19 @@ cdef Array read_input(str name, object x_, object kernel_size, object stride, ob
     return x
 
 
+cdef int check_padding(str name, object padding, const Pooling* pooling) except -1:
+    """Raise ValueError if a window has nothing but padding: its result would be minus infinity."""
+    cdef long long[WINDOW_AXES] low
+    cdef long long[WINDOW_AXES] high
+    cdef int d
+    read_padding(name, padding, pooling.sliding.ndim, low, high)
+    for d in range(pooling.sliding.ndim):
+        if max(low[d], high[d]) >= pooling.sliding.taps[d]:
+            raise ValueError(f"{name}: padding: expected less than {pooling.sliding.taps[d]}, the "
+                             f"window's size, got {max(low[d], high[d])}")
+    return 0
+
+
 cdef Array as_source(Array x, Pooling* pooling):
     """Return x, copied unless its last axis is contiguous; set its steps."""
     cdef int d, last = x.ndim_ - 1
@@ -79,6 +92,8 @@ cdef Array forward(str name, int op, object x_, object kernel_size, object strid
     cdef Array x = read_input(name, x_, kernel_size, stride, padding, &pooling)
     cdef long long[MOST_DIMS] dims
     cdef int d
+    if op == MAX:
+        check_padding(name, padding, &pooling)
     dims[0], dims[x.ndim_ - 1] = x.dims[0], x.dims[x.ndim_ - 1]
     for d in range(pooling.sliding.ndim):
         dims[d + 1] = pooling.sliding.outputs[d]
@@ -91,6 +106,8 @@ cdef Array backward(str name, int op, object g_, object x_, object kernel_size, 
     cdef Array x = read_input(name, x_, kernel_size, stride, padding, &pooling)
     cdef tuple outputs = tuple_of_sizes(pooling.sliding.ndim, pooling.sliding.outputs)
     cdef Array g
+    if op == MAX_VJP:
+        check_padding(name, padding, &pooling)
     check_gradient(name, g_, (x.dims[0], *outputs, x.dims[x.ndim_ - 1]), x, "x")
     g = g_
     if op == AVG_VJP:
@@ -112,7 +129,7 @@ def max_pool(x, kernel_size, stride=None, padding=0):
         The distance between windows; by default their size.
     padding : int, tuple of int or tuple of pairs
         The number of elements of minus infinity that are added on either side, as for
-        :func:`conv_general`.
+        :func:`conv_general`; less than the window's size, so that each window has an element.
 
     Returns
     -------

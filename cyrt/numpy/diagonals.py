@@ -14,7 +14,7 @@ from cyrt.ops.copy import assign
 from cyrt.ops.creation import zeros
 from cyrt.ops.grids import eye
 from cyrt.ops.shapes import ravel
-from cyrt.ops.views import diagonal
+from cyrt.ops.views import diagonal, read_only
 from cyrt.tape import differentiable
 
 __all__ = ["diag", "diagflat", "fill_diagonal", "identity", "trace"]
@@ -27,17 +27,17 @@ def identity(n: int, dtype: Any = None, *, device: Any = None) -> Array:
 
 @differentiable
 def diag(v: Array, k: int = 0) -> Array:
-    """The matrix with a vector on a diagonal, or a view of a matrix's diagonal.
+    """The matrix with a vector on a diagonal, or a read-only view of a matrix's diagonal.
 
     Parameters
     ----------
     v : Array
         One-dimensional or two-dimensional.
     k : int
-        The diagonal; see :func:`cyrt.diagonal`.
+        The diagonal; see :func:`cyrt.diagonal`, whose view can be written.
     """
     if check_array(v, "diag: v").ndim == 2:
-        return diagonal(v, k)
+        return read_only(diagonal(v, k))
     if v.ndim != 1:
         raise ValueError(f"diag: expected one or two dimensions, got shape {v.shape}")
     n = v.size + abs(int_of(k, "diag: k"))

@@ -64,6 +64,13 @@ def diagonal(x, /, offset=0, axis1=0, axis2=1):
     return view_of(array, array.code, ndim + 1, dims, steps, start)
 
 
+def read_only(Array x not None, /):
+    """Return a view of x, to which nothing writes."""
+    cdef Array view = view_of(x, x.code, x.ndim_, x.dims, x.steps, 0)
+    view.traits |= READ_ONLY
+    return view
+
+
 def windows(x, length, /):
     """Return all windows of `length` neighbours along the last axis as a view, which is read-only
     if windows overlap.

@@ -186,10 +186,14 @@ cdef class Optimizer:
         the parameters' type.
         """
         cdef list leaves = [], gradients
-        cdef Structure structure = self.take_leaves(params, leaves)
+        cdef Structure structure
         cdef Py_ssize_t count
         cdef Tensor* tensors
         cdef Range* ranges
+        if is_state(params) and not is_state(state):
+            raise TypeError(f"{self.name}: update: params is an optimizer's state; the order of "
+                            "the arguments is update(grads, state, params)")
+        structure = self.take_leaves(params, leaves)
         gradients = structure.flatten(grads, Array, "grads")
         count = len(leaves)
         tensors = <Tensor*>malloc((count + 1) * sizeof(Tensor))
@@ -274,6 +278,10 @@ cdef class Optimizer:
             own = (<dict>state).get(name)
             if not isinstance(own, State):
                 self.refuse_state(state, tiles)
+            if self.moments < 1 and own.m is not None or self.moments < 2 and own.v is not None:
+                field = "v" if self.moments else "m"
+                raise ValueError(f"{self.name}: state[{name!r}].{field}: expected None, got an "
+                                 "array: the state is that of another kind of optimizer")
             size = tiles[each] * tile_of(types[each])
             wide = wide_type(types[each])
             found.append((
@@ -382,6 +390,13 @@ cdef class Optimizer:
         return 0
 
 
+cdef bint is_state(value) except -1:
+    if type(value) is dict:
+        for each in (<dict>value).values():
+            return isinstance(each, State)
+    return False
+
+
 cdef inline void append_range(Range* ranges, Py_ssize_t* count, Array x,
                               Py_ssize_t index) noexcept:
     ranges[count[0]].begin = x.address
@@ -441,7 +456,7 @@ cdef Optimizer new_optimizer(str name, str op, int moments, lr, dict settings):
                              f"one of {rate.dtype} of shape {shape_of(rate)}")
         made.given_rate, numbers.given_rate = rate, rate.address
     else:
-        numbers.rate = number_of(lr, name, "lr")
+        numbers.rate = number_of(lr, name, "lr", 0)
     return made
 
 
@@ -470,8 +485,8 @@ def sgd(lr, momentum=0.0, nesterov=False, weight_decay=0.0):
     Parameters
     ----------
     lr : float, Schedule or Array
-        The learning rate: a number, a schedule, or an array of float32 without dimensions, which is
-        read at each step.
+        The learning rate: a number of 0 or more, a schedule, or an array of float32 without
+        dimensions, which is read at each step.
     momentum : float
         The factor of the velocity, from 0 to 1, 1 excluded; 0: there is none.
     nesterov : bool

@@ -25,9 +25,9 @@ class Schedule:
     Attributes
     ----------
     rate : float
-        The rate behind the warmup.
+        The rate behind the warmup, 0 or more.
     start, end : float
-        The rates of the first step and behind the decay.
+        The rates of the first step and behind the decay, 0 or more.
     warmup_steps, decay_steps : int
         The steps of both; 0: there is none.
     curve : str
@@ -52,6 +52,11 @@ class Schedule:
     factor: float = 1.0
 
     def __post_init__(self) -> None:
+        for name in ("rate", "start", "end"):
+            number_of(getattr(self, name), "Schedule", name, 0)
+        number_of(self.factor, "Schedule", "factor", 0, 1)
+        for name in ("warmup_steps", "decay_steps"):
+            _count(getattr(self, name), "Schedule", name, least=0)
         if self.curve not in ("cosine", "linear", "exponential"):
             raise ValueError(
                 f"Schedule: curve: expected 'cosine', 'linear' or 'exponential', got {self.curve!r}"
@@ -91,7 +96,7 @@ def constant(rate: float) -> Schedule:
     Raises
     ------
     TypeError, ValueError
-        The rate is not a finite number.
+        The rate is not a finite number of 0 or more.
 
     Examples
     --------
@@ -99,7 +104,7 @@ def constant(rate: float) -> Schedule:
     >>> optim.constant(0.5)(100)
     0.5
     """
-    return Schedule(number_of(rate, "constant", "rate"))
+    return Schedule(number_of(rate, "constant", "rate", 0))
 
 
 def cosine(rate: float, steps: SupportsIndex, end: float = 0.0) -> Schedule:
@@ -122,7 +127,8 @@ def cosine(rate: float, steps: SupportsIndex, end: float = 0.0) -> Schedule:
     Raises
     ------
     TypeError, ValueError
-        A rate is not a finite number, or the steps are not an int from 1 to 2**31 - 1.
+        A rate is not a finite number of 0 or more, or the steps are not an int from 1 to
+        2**31 - 1.
 
     Notes
     -----
@@ -137,8 +143,8 @@ def cosine(rate: float, steps: SupportsIndex, end: float = 0.0) -> Schedule:
     [1.0, 0.883, 0.6, 0.317, 0.2, 0.2]
     """
     return Schedule(
-        number_of(rate, "cosine", "rate"),
-        end=number_of(end, "cosine", "end"),
+        number_of(rate, "cosine", "rate", 0),
+        end=number_of(end, "cosine", "end", 0),
         decay_steps=_count(steps, "cosine", "steps"),
     )
 
@@ -163,7 +169,8 @@ def linear(rate: float, steps: SupportsIndex, end: float = 0.0) -> Schedule:
     Raises
     ------
     TypeError, ValueError
-        A rate is not a finite number, or the steps are not an int from 1 to 2**31 - 1.
+        A rate is not a finite number of 0 or more, or the steps are not an int from 1 to
+        2**31 - 1.
 
     Notes
     -----
@@ -177,8 +184,8 @@ def linear(rate: float, steps: SupportsIndex, end: float = 0.0) -> Schedule:
     [1.0, 0.8, 0.6, 0.4, 0.2, 0.2]
     """
     return Schedule(
-        number_of(rate, "linear", "rate"),
-        end=number_of(end, "linear", "end"),
+        number_of(rate, "linear", "rate", 0),
+        end=number_of(end, "linear", "end", 0),
         decay_steps=_count(steps, "linear", "steps"),
         curve="linear",
     )
@@ -254,7 +261,8 @@ def warmup(rate: float | Schedule, steps: SupportsIndex, start: float = 0.0) -> 
     TypeError
         The rate is neither a number nor a Schedule, start is not a number, or steps not an int.
     ValueError
-        A rate is not finite, the schedule has a warmup, or steps is not from 1 to 2**31 - 1.
+        A rate is not a finite number of 0 or more, the schedule has a warmup, or steps is not from
+        1 to 2**31 - 1.
 
     Notes
     -----
@@ -268,11 +276,11 @@ def warmup(rate: float | Schedule, steps: SupportsIndex, start: float = 0.0) -> 
     >>> [round(rate(step), 3) for step in range(6)]
     [0.0, 0.1, 0.2, 0.3, 0.4, 0.4]
     """
-    behind = rate if isinstance(rate, Schedule) else Schedule(number_of(rate, "warmup", "rate"))
+    behind = rate if isinstance(rate, Schedule) else Schedule(number_of(rate, "warmup", "rate", 0))
     if behind.warmup_steps:
         raise ValueError(f"warmup: rate: expected a schedule without a warmup, got {behind}")
     return replace(
         behind,
-        start=number_of(start, "warmup", "start"),
+        start=number_of(start, "warmup", "start", 0),
         warmup_steps=_count(steps, "warmup", "steps"),
     )

@@ -21,7 +21,7 @@ cdef enum Trait:
     ELEMENT_TYPES = (1 << 24) - 1
     OTHER_TYPE = 1 << 24        # an element type of another library that cyrt does not have
     SCATTERED = 1 << 25         # the bytes are not exactly those from address to address + size
-    READ_ONLY = 1 << 26         # elements share bytes, or it is a view of such an array
+    READ_ONLY = 1 << 26         # elements share bytes, diag made it, or a view of such an array
 
 cdef extern from "Python.h":
     void PyObject_GC_Track(object)

@@ -398,8 +398,8 @@ cdef int refuse_scattered(Memory memory) except -1:
 
 
 cdef int refuse_read_only() except -1:
-    raise ValueError("a view whose elements share memory, and every view of it, is read-only: it "
-                     "cannot be written; copy() it first")
+    raise ValueError("a view whose elements share memory, or that diag returns, is read-only, and "
+                     "so is every view of it: it cannot be written; copy() it first")
 
 
 cdef int fill_memory(Memory memory, value, stream) except -1:

@@ -289,7 +289,7 @@ class Part(Tensor):
         ({"strides": (2,)}, ValueError, "expected a C-contiguous array"),
         ({"strides": (-1,)}, ValueError, "expected a C-contiguous array"),
         ({"strides": (1 << 61,)}, ValueError, "leave the address space"),
-        ({"strides": (0,)}, ValueError, "elements do not share memory"),
+        ({"strides": (0,)}, ValueError, "expected an array that can be written"),
         ({"data": 0}, ValueError, "at address 0"),
         ({"offset": 2}, ValueError, "expected an address that is a multiple of 4"),
         ({"bits": 16}, TypeError, "expected an array of float32"),

@@ -31,6 +31,21 @@ def test_norms_of_vectors(rng, dtype, order):
     close(linalg.vector_norm(cyrt.asarray(x), ord=ord), np.linalg.vector_norm(x, ord=ord))
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_norms_of_16_bit_floats_do_not_overflow(dtype):
+    x = cyrt.asarray([[300, -400], [1e-4, 0]], dtype=dtype)
+    for order in (None, "fro"):
+        assert linalg.norm(x, order).dtype == dtype
+        assert linalg.norm(x, order).item() == 500
+    found = linalg.vector_norm(x, axis=1, ord=3).numpy().astype("float32")
+    np.testing.assert_allclose(found, [449.79, 1e-4], 1e-2)
+    np.testing.assert_allclose(
+        cyrt.grad(lambda x: linalg.norm(x))(x).numpy().astype("float32"),
+        [[0.6, -0.8], [0, 0]],
+        atol=5e-3,
+    )
+
+
 @pytest.mark.parametrize("dtype", ["float32", "complex128"])
 @pytest.mark.parametrize("order", [None, "fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf])
 def test_norms_of_matrices(rng, dtype, order):

@@ -260,6 +260,23 @@ def test_wrong_values(shape, arguments, message):
             function(x, *arguments)
 
 
+@pytest.mark.parametrize("padding", [2, ((2, 0),), ((-1, 2),)])
+def test_windows_of_padding_have_no_maximum(padding):
+    x = cyrt.ones((1, 5, 1))
+    for name, run in (
+        ("max_pool", lambda: nn.max_pool(x, 2, 1, padding)),
+        ("max_pool_vjp", lambda: nn.max_pool_vjp(x, x, 2, 1, padding)),
+    ):
+        with pytest.raises(ValueError, match=f"^{name}: padding: expected less than 2, .*, got 2"):
+            run()
+    assert [0.0] in nn.avg_pool(x, 2, 1, padding).tolist()[0]
+
+
+def test_windows_with_one_element_have_a_maximum():
+    x = cyrt.asarray([[[-1.0], [-2.0]]])
+    assert nn.max_pool(x, 3, 1, ((2, 0),)).tolist() == [[[-1.0], [-1.0]]]
+
+
 def test_wrong_types_and_gradients():
     x = cyrt.zeros((2, 6, 4), dtype=cyrt.float32)
     with pytest.raises(TypeError, match="max_pool: x: expected a real .* int32"):

@@ -1,4 +1,4 @@
-"""Views whose elements share memory, and views of them: nothing writes to them."""
+"""Nothing writes to views whose elements share memory or that diag returns, or to their views."""
 
 from __future__ import annotations
 
@@ -35,6 +35,8 @@ VIEWS = {
     "windows": lambda x: cyrt.sliding_window_view(x, 7),
     "a window": lambda x: cyrt.sliding_window_view(x, 7)[5],
     "windows of two": lambda x: cyrt.sliding_window_view(x[:100].reshape(10, 10), (3, 3)),
+    "diag": lambda x: cyrt.diag(x[:100].reshape(10, 10)),
+    "a part of diag": lambda x: cyrt.diag(x[:100].reshape(10, 10), 1)[::2],
     "another library's": lambda x: cyrt.asarray(Strided(x)),
     "a row of another library's": lambda x: cyrt.asarray(Strided(x))[0],
 }

@@ -380,6 +380,28 @@ def test_other_states_are_refused(which):
     assert params["w"].numpy().tolist() == [1.0] * 3
 
 
+@pytest.mark.parametrize(
+    ("make", "other", "field"),
+    [
+        (lambda: optim.sgd(0.1), optim.sgd(0.1, momentum=0.9), "m"),
+        (lambda: optim.sgd(0.1, momentum=0.9), optim.adam(0.1), "v"),
+        (lambda: optim.lion(0.1), optim.adam(0.1), "v"),
+    ],
+)
+def test_a_state_of_another_optimizer_is_refused(make, other, field):
+    params = cyrt.ones(3)
+    with pytest.raises(ValueError, match=rf"state\['float32'\]\.{field}: expected None"):
+        make().update(params, other.init(params), params)
+    assert params.tolist() == [1, 1, 1]
+
+
+def test_the_order_of_arguments_is_named():
+    params = {"w": cyrt.ones(3)}
+    optimizer = optim.adam(0.1)
+    with pytest.raises(TypeError, match=r"the order .* is update\(grads, state, params\)"):
+        optimizer.update(params, params, optimizer.init(params))
+
+
 def test_parameters_that_share_memory_are_refused():
     x = cyrt.ones(10)
     optimizer = optim.sgd(0.1)
@@ -397,7 +419,12 @@ def test_parameters_that_share_memory_are_refused():
     [
         (lambda: optim.sgd("0.1"), TypeError, "sgd: lr: expected a number, got str"),
         (lambda: optim.sgd(True), TypeError, "sgd: lr: expected a number, got bool"),
-        (lambda: optim.adam(np.nan), ValueError, "adam: lr: expected a finite number, got nan"),
+        (lambda: optim.adam(np.nan), ValueError, "adam: lr: expected a finite number of 0"),
+        (
+            lambda: optim.sgd(-0.1),
+            ValueError,
+            "sgd: lr: expected a finite number of 0 or more, got",
+        ),
         (lambda: optim.sgd(0.1, momentum=1.0), ValueError, "momentum: expected a number below 1"),
         (lambda: optim.sgd(0.1, momentum=-1), ValueError, "momentum: expected a number from 0"),
         (lambda: optim.sgd(0.1, nesterov=True), ValueError, "expected a momentum above 0"),
