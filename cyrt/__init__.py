@@ -119,6 +119,7 @@ from cyrt.runtime.reserve import memory_stats, trim_memory
 from cyrt.runtime.stream import Stream, stream
 from cyrt.runtime.waiting import synchronize
 from cyrt.settings import warn_of_unknown_names as _warn_of_unknown_names
+from cyrt.trees import tree_map
 from cyrt.version import __version__  # noqa: F401
 
 _warn_of_unknown_names()
@@ -501,6 +502,7 @@ __all__ = [
     "trace",
     "transpose",
     "trapezoid",
+    "tree_map",
     "tri",
     "tril",
     "tril_indices",

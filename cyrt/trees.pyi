@@ -1,4 +1,4 @@
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 class Structure:
@@ -14,3 +14,4 @@ class Structure:
 def flatten(
     nest: object, leaf: type | tuple[type, ...], name: str
 ) -> tuple[list[Any], Structure]: ...
+def tree_map(function: Callable[..., Any], nest: Any, /, *others: Any) -> Any: ...

@@ -146,6 +146,11 @@ cdef str expected(leaf):
             "them")
 
 
+cdef str advice_of(nest):
+    return "; keep what is not differentiated or stepped outside of the nest" \
+        if isinstance(nest, (bool, int, str)) else ""
+
+
 cdef Structure append(nest, leaf, list leaves, str name, tuple path, int level):
     """Append the leaves of a nest; return its structure."""
     cdef Py_ssize_t before = len(leaves), i
@@ -160,7 +165,8 @@ cdef Structure append(nest, leaf, list leaves, str name, tuple path, int level):
     if kind == NOTHING:
         return _nothing
     if kind == LEAF:
-        raise TypeError(f"{name}{path_of(path)}: {expected(leaf)}, got {type(nest).__name__}")
+        raise TypeError(f"{name}{path_of(path)}: {expected(leaf)}, got {type(nest).__name__}"
+                        f"{advice_of(nest)}")
     if level == MOST_LEVELS:
         raise ValueError(f"{name} is more than {MOST_LEVELS} levels deep; does it contain itself?")
     if kind == DICT:
@@ -297,6 +303,64 @@ cdef int append_names(Structure structure, str name, list found) except -1:
             key = structure.keys[i] if structure.keys else i
         append_names(structure.children[i], f"{name}.{key}" if name else f"{key}", found)
     return 0
+
+
+class IsLeaf(type):
+    """The type of `AnyLeaf`."""
+
+    def __instancecheck__(cls, value):
+        return kind_of(value) == LEAF
+
+
+class AnyLeaf(metaclass=IsLeaf):
+    """The type of leaves that may be anything that is no nest."""
+
+
+def tree_map(function, nest, /, *others):
+    """Apply a function to each leaf of a nest.
+
+    Parameters
+    ----------
+    function : callable
+        It is called with a leaf of `nest`, and what each of the others has at the same place.
+    nest : nest
+        A dict, list, tuple, named tuple or dataclass of nests; None, which has no leaves; or
+        anything else, which is a leaf.
+    *others : nest
+        Nests of the same structure. At the place of a leaf they may have nests, which are passed
+        to the function as they are.
+
+    Returns
+    -------
+    nest
+        A new nest of the structure of `nest`, whose leaves are the function's results. Dataclasses
+        are made without their ``__init__``.
+
+    Raises
+    ------
+    ValueError
+        One of the others has another structure, or a nest is more than 100 levels deep.
+
+    Notes
+    -----
+    This is JAX's ``jax.tree.map`` and MLX's ``mlx.utils.tree_map``.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> params = {"w": cyrt.ones(2), "b": [cyrt.zeros(1)]}
+    >>> cyrt.tree_map(lambda x: x.astype(cyrt.bfloat16).dtype.name, params)
+    {'w': 'bfloat16', 'b': ['bfloat16']}
+    >>> cyrt.tree_map(lambda a, b: a + b, (1, [2]), (10, [20]))
+    (11, [22])
+    """
+    if not callable(function):
+        raise TypeError("tree_map: function: expected a callable, got "
+                        f"{type(function).__name__}; the order is tree_map(function, nest)")
+    leaves, structure = flatten(nest, AnyLeaf, "tree_map: nest")
+    columns = [(<Structure>structure).flatten(each, object, f"tree_map: others[{i}]")
+               for i, each in enumerate(others)]
+    return structure.unflatten([function(*each) for each in zip(leaves, *columns)])
 
 
 def flatten(nest, leaf, str name):

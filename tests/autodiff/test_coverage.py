@@ -42,7 +42,7 @@ OTHERS = {
     *("result_type", "save", "save_checkpoint", "save_safetensors", "savetxt", "savez"),
     *("savez_compressed", "shape"),
     *("shares_memory", "show_config", "size", "stream", "synchronize", "trim_memory"),
-    *("checkpoint", "custom_vjp", "grad", "stop_gradient", "value_and_grad", "vjp"),
+    *("checkpoint", "custom_vjp", "grad", "stop_gradient", "tree_map", "value_and_grad", "vjp"),
     *("__array_namespace_info__",),
 }
 
