@@ -144,6 +144,27 @@ def test_a_name_that_cyrt_has_elsewhere(name, instead):
     assert not hasattr(cyrt, name)
 
 
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [(module, name) for module, names in other_names.TABLES.items() for name in names],
+)
+def test_a_name_of_other_libraries(module, name):
+    module = sys.modules[module]
+    hint = other_names.TABLES[module.__name__][name]
+    with pytest.raises(AttributeError) as caught:
+        getattr(module, name)
+    assert str(caught.value).endswith(f"has no attribute '{name}'; instead: {hint}")
+    assert not hasattr(module, name)
+
+
+def test_a_name_of_cyrt_is_found_from_its_modules():
+    for module in (cyrt.numpy, cyrt.nn, cyrt.optim, cyrt.random):
+        with pytest.raises(AttributeError, match="has no attribute 'arange'; instead: cyrt.arange"):
+            _ = module.arange
+        with pytest.raises(AttributeError, match=f"^module '{module.__name__}' has no .* 'zerso'$"):
+            _ = module.zerso
+
+
 def test_a_name_that_nobody_has():
     with pytest.raises(AttributeError, match="^module 'cyrt' has no attribute 'zerso'$"):
         _ = cyrt.zerso
@@ -162,7 +183,8 @@ def test_an_attribute_of_other_libraries_arrays(name):
 
 
 def test_what_is_named_instead_exists():
-    for text in (*other_names.MODULE.values(), *other_names.ARRAY.values()):
+    tables = (other_names.ARRAY, *other_names.TABLES.values())
+    for text in (text for table in tables for text in table.values()):
         for name in re.findall(r"\bcyrt((?:\.\w+)+)", text):
             functools.reduce(getattr, name.split(".")[1:], cyrt)
         for name in re.findall(r"\bx\.(\w+)", text):

@@ -6,6 +6,8 @@ argument is ``g``, the gradient of the result; then follow the arguments of ``na
 no input.
 """
 
+import typing as _typing
+
 from cyrt.nn.activations import *
 from cyrt.nn.attention import attention, attention_vjp
 from cyrt.nn.channel_norm import *
@@ -33,6 +35,7 @@ from cyrt.nn.rope import rope, rope_vjp
 from cyrt.nn.softmax import cross_entropy, cross_entropy_vjp, log_softmax, softmax, softmax_vjp
 from cyrt.ops.functions import sigmoid, tanh
 from cyrt.ops.reduce import logsumexp
+from cyrt.other_names import refusing as _refusing
 
 __all__ = [
     "attention",
@@ -118,3 +121,7 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return list(__all__)
+
+
+if not _typing.TYPE_CHECKING:  # a type checker would take any name for one of the module
+    __getattr__ = _refusing(__name__)

@@ -6,10 +6,13 @@ states, print options, text, and objects with subscripts. Some are NumPy's own o
 error states: they affect NumPy's arithmetic; arithmetic on a device gives no warnings.
 """
 
+import typing as _typing
+
 from cyrt.numpy.index_tricks import *
 from cyrt.numpy.numpy_objects import *
 from cyrt.numpy.type_names import *
 from cyrt.ops.printing import array2string, array_repr, array_str
+from cyrt.other_names import refusing as _refusing
 
 __all__ = [
     "False_",
@@ -67,3 +70,7 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return list(__all__)
+
+
+if not _typing.TYPE_CHECKING:  # a type checker would take any name for one of the module
+    __getattr__ = _refusing(__name__)

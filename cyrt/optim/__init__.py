@@ -9,9 +9,12 @@ named tuple or dataclass of nests.
     params, state = optimizer.update(grads, state, params)
 """
 
+import typing as _typing
+
 from cyrt.optim.optimizer import Optimizer, adam, adamw, clip_by_global_norm, global_norm, lion, sgd
 from cyrt.optim.schedules import Schedule, constant, cosine, exponential, linear, warmup
 from cyrt.optim.state import State
+from cyrt.other_names import refusing as _refusing
 
 __all__ = [
     "Optimizer",
@@ -33,3 +36,7 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return list(__all__)
+
+
+if not _typing.TYPE_CHECKING:  # a type checker would take any name for one of the module
+    __getattr__ = _refusing(__name__)

@@ -8,6 +8,8 @@ without a key uses the next key of a sequence that the process keeps; :func:`see
     x = cyrt.random.normal(shape=(3, 4), key=key)
 """
 
+import typing as _typing
+
 from cyrt.numpy.random import (
     Generator,
     choice,
@@ -19,6 +21,7 @@ from cyrt.numpy.random import (
     shuffle,
     standard_normal,
 )
+from cyrt.other_names import refusing as _refusing
 from cyrt.random.distributions import bernoulli, normal, randint, truncated_normal, uniform
 from cyrt.random.keys import Key, fold_in, key, seed, split
 from cyrt.random.sampling import categorical, permutation
@@ -76,3 +79,7 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return list(__all__)
+
+
+if not _typing.TYPE_CHECKING:  # a type checker would take any name for one of the module
+    __getattr__ = _refusing(__name__)
