@@ -470,7 +470,7 @@ def _peak(name: str, work: Callable[[], Arrays]) -> int:
         before = cyrt.memory_stats()["in_use"]
         work()
         cyrt.synchronize()
-        return cyrt.memory_stats()["peak"] - before
+        return int(cyrt.memory_stats()["peak"] - before)
     import torch
 
     torch.cuda.synchronize()
