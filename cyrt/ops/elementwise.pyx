@@ -3,9 +3,10 @@
 cimport cython
 from cpython.bool cimport PyBool_Check
 from cpython.complex cimport PyComplex_Check
-from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
+from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_Check, PyFloat_CheckExact
 from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_Check, PyLong_CheckExact
 from cpython.object cimport PyObject
+from libc.math cimport ceil, floor, isinf, isnan
 from libc.string cimport memcpy, memset
 
 import numpy as np
@@ -57,6 +58,11 @@ for _name, _low, _high in (("equal", 0, 0), ("not_equal", 1, 1), ("less", 0, 1),
                            ("less_equal", 0, 1), ("greater", 1, 0), ("greater_equal", 1, 0)):
     beyond[op_code(_name)][0] = _low
     beyond[op_code(_name)][1] = _high
+# The orders in which a float on the right is rounded up to an int, that of the left down.
+cdef bint[MAX_OPS] rounds_up
+memset(rounds_up, 0, sizeof(rounds_up))
+rounds_up[op_code("less")] = rounds_up[op_code("greater_equal")] = True
+cdef object OUTSIDE = 1 << 64       # out of the range of every integer type, as its negative is
 cdef int POW = op_code("pow")
 # The operations that are powers by some numbers, exactly rounded.
 cdef dict powers = {1: op_code("positive"), 2: op_code("square"), 0.5: op_code("sqrt"),
@@ -379,11 +385,25 @@ cdef int side_of(int code, object number) except -2:
     return (value > 0) - (value < -1)
 
 
+cdef object whole_bound(int op, double number, bint left):
+    """Return the int with which every integer compares as with a float.
+
+    An order rounds a fraction up or down. An infinity, NaN, and a fraction that is compared for
+    equality become ints out of the range of all types, on the side that gives the result.
+    """
+    cdef bint rises = beyond[op][0] < beyond[op][1]
+    cdef bint equality = beyond[op][0] == beyond[op][1]
+    if isnan(number):
+        return OUTSIDE if rises == left else -OUTSIDE
+    if isinf(number) or (equality and floor(number) != number):
+        return OUTSIDE if number > 0 else -OUTSIDE
+    return int(ceil(number) if rounds_up[op] != left else floor(number))
+
+
 cdef Array out_of_range(int op, Array x, object number, bint left, Array out):
     """Compare integers with an int out of their range; None if the int is in range."""
     cdef int side
-    if beyond[op][0] < 0 or (kinds[x.code] != c"i" and kinds[x.code] != c"u") \
-            or not PyLong_Check(number) or PyBool_Check(number):
+    if not PyLong_Check(number) or PyBool_Check(number):
         return None
     side = side_of(x.code, number)
     if side == 0:
@@ -417,7 +437,9 @@ cdef object of_number(int op, Array x, object number, bint left, Array out):
         number = python_number(number)
         if op == POW and not left:
             settled = power(x, number, out)
-        if settled is None:
+        elif beyond[op][0] >= 0 and (kinds[code] == c"i" or kinds[code] == c"u"):
+            if PyFloat_Check(number):
+                number = whole_bound(op, number, left)
             settled = out_of_range(op, x, number, left, out)
         if settled is not None:
             return settled

@@ -580,3 +580,29 @@ def test_powers_of_integers_by_numbers():
     assert (cyrt.asarray([True, False]) ** 2).tolist() == [1, 0]
     with pytest.raises(ValueError, match=r"pow: the result has shape \(4,\)"):
         functions.pow(cyrt.ones(4), 2, out=cyrt.ones(3))
+
+
+COMPARISONS = {
+    "equal": operator.eq,
+    "not_equal": operator.ne,
+    "less": operator.lt,
+    "less_equal": operator.le,
+    "greater": operator.gt,
+    "greater_equal": operator.ge,
+}
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int8", "uint64"])
+def test_integers_are_compared_exactly_with_floats(dtype):
+    limits = np.iinfo(dtype)
+    values = [limits.min, limits.max, limits.max - 1, 0, 30, 31, 100]
+    host = np.array([*values, 1_700_000_060 % limits.max], dtype)
+    x = cyrt.asarray(host)
+    numbers = [0.0, -0.5, 30.5, 30.0, 2.0**31, float(2**63), -(2.0**63), 1e300, 1_700_000_000.0]
+    for number in (*numbers, np.float32(30.5), np.inf, -np.inf, np.nan):
+        real = float(number)
+        for name, compare in COMPARISONS.items():
+            wanted = [compare(each, real) for each in host.tolist()]  # Python's are exact
+            assert compare(x, number).tolist() == wanted, (name, number)
+            wanted = [compare(real, each) for each in host.tolist()]
+            assert getattr(functions, name)(number, x).tolist() == wanted, (name, number)
