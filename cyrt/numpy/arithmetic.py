@@ -180,6 +180,10 @@ def float_power(x1: Any, x2: Any, /, *, dtype: Any = None) -> Array:
         if chosen not in ("float64", "complex128") or (chosen, wide) == ("float64", "complex128"):
             raise TypeError(f"float_power: dtype: expected {wide}{_OR[wide]}, got {chosen}")
         wide = chosen
+    if not isinstance(x2, Array):
+        # `pow` takes the square root for the number 0.5, as NumPy's `power` does. NumPy's
+        # `float_power` does not: its results for -0 and minus infinity are 0 and infinity.
+        x2 = as_array_like(x1, x2, "float_power: x2", wide)
     return elementary.pow(
         *(astype(each, wide, copy=False) if isinstance(each, Array) else each for each in (x1, x2))
     )

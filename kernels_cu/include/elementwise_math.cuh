@@ -38,16 +38,19 @@ CYRT_REAL_FUNCTION(CYRT_INLINE, trunc, truncf, trunc)
 CYRT_REAL_FUNCTION_2(CYRT_CALLED, atan2, atan2f, atan2)
 CYRT_REAL_FUNCTION_2(CYRT_CALLED, fmod, fmodf, fmod)
 
-// Small whole exponents by multiplication, rounded once: CUDA's functions are an ulp off where the
-// power is a number of the type.
+// Small whole exponents by multiplication, and 0.5 by the square root, rounded once: CUDA's functions
+// are an ulp off where the power is a number of the type. The powers of -0 and minus infinity by 0.5
+// are 0 and infinity, other than their square roots.
 __device__ __noinline__ float pow(float a, float b) {
     double square = double(a) * double(a);
     if (b == 2) return float(square);
     if (b == 3) return float(square * double(a));
     if (b == 4) return float(square * square);
+    if (b == 0.5f) return ::sqrtf(::isinf(a) ? ::fabsf(a) : a + 0.0f);
     return ::powf(a, b);
 }
 __device__ __noinline__ double pow(double a, double b) {
+    if (b == 0.5) return ::sqrt(::isinf(a) ? ::fabs(a) : a + 0.0);
     if (b != 2 && b != 3 && b != 4) return ::pow(a, b);
     double square = a * a, error = fma(a, a, -square);
     if (b == 2) return square;

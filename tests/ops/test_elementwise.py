@@ -606,3 +606,16 @@ def test_integers_are_compared_exactly_with_floats(dtype):
             assert compare(x, number).tolist() == wanted, (name, number)
             wanted = [compare(real, each) for each in host.tolist()]
             assert getattr(functions, name)(number, x).tolist() == wanted, (name, number)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_powers_by_an_array_take_no_square_roots(dtype):
+    """As NumPy's, and as those of float_power: those of -0 and minus infinity differ from roots."""
+    host = np.array([-np.inf, -0.0, 0.0, 2, np.inf, np.nan, -1], dtype)
+    x = cyrt.asarray(host)
+    wanted = np.array([np.inf, 0, 0, 2**0.5, np.inf, np.nan, np.nan], dtype)
+    check_equal((x ** cyrt.full(7, 0.5, dtype=dtype)).numpy(), wanted)
+    for exponent in (0.5, [0.5]):
+        found = cyrt.float_power(x, exponent).numpy()
+        with np.errstate(all="ignore"):
+            check_equal(found, np.float_power(host, 0.5))
