@@ -175,7 +175,8 @@ def histogram2d(
     Returns
     -------
     hist : Array
-        Shape (bins of x, bins of y), of the type that :func:`cyrt.histogram` returns.
+        Shape (bins of x, bins of y). Counts are float64, as NumPy's are; see
+        :func:`cyrt.bincount` for sums of weights.
     x_edges, y_edges : Array
 
     Examples
@@ -183,8 +184,8 @@ def histogram2d(
     >>> import cyrt
     >>> x, y = cyrt.asarray([0.5, 1.5, 1.5]), cyrt.asarray([0.5, 0.5, 1.5])
     >>> cyrt.histogram2d(x, y, [0, 1, 2])[0]
-    Array([[1, 0],
-           [1, 1]], dtype=int64)
+    Array([[1., 0.],
+           [1., 1.]], dtype=float64)
     """
     for each in (check_array(x, "histogram2d: x"), check_array(y, "histogram2d: y")):
         if each.ndim != 1 or each.shape != x.shape:
@@ -225,7 +226,8 @@ def histogramdd(
     Returns
     -------
     hist : Array
-        A dimension for each coordinate, of the type that :func:`cyrt.histogram` returns.
+        A dimension for each coordinate. Counts are float64, as NumPy's are; see
+        :func:`cyrt.bincount` for sums of weights.
     edges : tuple of Array
         The edges along each dimension.
 
@@ -234,8 +236,8 @@ def histogramdd(
     >>> import cyrt
     >>> points = cyrt.asarray([[0.5, 0.5], [1.5, 0.5], [1.5, 1.5]])
     >>> cyrt.histogramdd(points, [[0, 1, 2], [0, 2]])[0]
-    Array([[1],
-           [2]], dtype=int64)
+    Array([[1.],
+           [2.]], dtype=float64)
     """
     name = "histogramdd"
     if isinstance(sample, (list, tuple)):
@@ -298,7 +300,11 @@ def _of_several(
             widths = diff(astype(edges, computed))
             found = found / reshape(widths, (-1, *(1,) * (len(sizes) - 1 - d)))
         found = astype(found / volume, dtype, copy=False)
-    return found.copy() if not density and finite is True else found, tuple(all_edges)
+    elif weights is None:
+        found = astype(found, "float64")  # as NumPy counts in several dimensions
+    elif finite is True:
+        found = found.copy()  # it is a view of an array that has bins for the values outside
+    return found, tuple(all_edges)
 
 
 def _bin_edges(values: Array, bins: Any, limits: Any, name: str) -> tuple[Array, bool]:

@@ -108,8 +108,7 @@ def test_histogram2d(bins, density, weighted, rng):
     more = {"weights": cyrt.asarray(weights)} if weighted else {}
     found = cyrt.histogram2d(cyrt.asarray(x), cyrt.asarray(y), ours, density=density, **more)
     for each, result in zip(found, wanted, strict=True):
-        same(each, result, 1e-9, kind=False)
-    assert (found[0].dtype.kind == "i") == (not density and not weighted)
+        same(each, result, 1e-9)
 
 
 def test_histogramdd(rng):
@@ -118,12 +117,12 @@ def test_histogramdd(rng):
         wanted, edges = np.histogramdd(sample, bins, limits)
         for given in (cyrt.asarray(sample), [cyrt.asarray(each.copy()) for each in sample.T]):
             found, found_edges = cyrt.histogramdd(given, bins, limits)
-            same(found, wanted, kind=False)
+            same(found, wanted)
             for each, other in zip(found_edges, edges, strict=True):
                 same(each, other, 1e-12)
     line = rng.normal(size=50)
     found, _ = cyrt.histogramdd(cyrt.asarray(line), 4)
-    same(found, np.histogram(line, 4)[0])
+    same(found, np.histogramdd(line, 4)[0])
     assert cyrt.histogram2d(cyrt.zeros(0), cyrt.zeros(0), 3)[0].tolist() == [[0] * 3] * 3
 
 
