@@ -15,7 +15,7 @@ from cyrt.ops import functions as elementary
 from cyrt.ops import reduce
 from cyrt.ops.arguments import axes_of, axis_of, check_array
 from cyrt.ops.copy import astype, check_device, check_devices
-from cyrt.ops.creation import empty_like, zeros_like
+from cyrt.ops.creation import empty_like, ones, zeros_like
 from cyrt.ops.gather import take
 from cyrt.ops.manipulation import concat
 from cyrt.ops.matmul import matmul
@@ -272,7 +272,8 @@ def convolve(a: Array, v: Array, mode: str = "full") -> Array:
 
     Notes
     -----
-    The longer vector is padded with zeros: their products with a NaN or an infinity are NaN.
+    In the modes ``"full"`` and ``"same"`` the ends of floating-point results are computed from a
+    matrix of the shorter vector's size squared.
     """
     for name, each in (("a", a), ("v", v)):
         if check_array(each, f"convolve: {name}").ndim > 1 or each.size == 0:
@@ -286,12 +287,24 @@ def convolve(a: Array, v: Array, mode: str = "full") -> Array:
     a, v = ravel(a), ravel(v)
     if v.size > a.size:
         a, v = v, a
-    m = v.size
-    if mode == "full":
-        a = pad(a, m - 1)
-    elif mode == "same":
-        a = pad(a, ((m - 1) - (m - 1) // 2, (m - 1) // 2))
-    return matmul(windows(a, m), flip(v))
+    n, m = a.size, v.size
+    before, behind = {
+        "full": (m - 1, m - 1),
+        "same": (m - 1 - (m - 1) // 2, (m - 1) // 2),
+        "valid": (0, 0),
+    }[mode]
+    v, rows = flip(v), windows(pad(a, (before, behind)) if before else a, m)
+    if not before or result_type(a, v).kind not in "fc":
+        return matmul(rows, v)
+    # At the ends, a zero of the padding may not meet an infinity.
+    inside = windows(pad(ones(n, dtype="bool", device=a.device), (before, behind)), m)
+    count = rows.shape[0]
+    parts = [matmul(rows[before : count - behind], v)]
+    for place, part in ((0, slice(before)), (1, slice(count - behind, count))):
+        if rows[part].size:
+            own = where(inside[part], v, 0)
+            parts.insert(place * 2, matmul(rows[part][:, None, :], own[:, :, None])[:, 0, 0])
+    return concat(parts)
 
 
 def correlate(a: Array, v: Array, mode: str = "valid") -> Array:

@@ -340,3 +340,15 @@ def test_get_array_module():
     assert cyrt.get_array_module(np.ones(3), 1) is np
     assert cyrt.get_array_module(1, cyrt.ones(3)) is cyrt
     assert cyrt.get_array_module() is np
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize("kernel", [[1, np.inf], [np.inf, 1, 2], [1, np.nan, -np.inf, 3]])
+def test_no_zero_of_padding_meets_an_infinity(kernel, mode):
+    for values in ([1, 2, 3], [1, np.inf, 2, 5, -1], [3.0]):
+        a, v = np.array(values, "float32"), np.array(kernel, "float32")
+        with np.errstate(all="ignore"):
+            for name in ("convolve", "correlate"):
+                wanted = getattr(np, name)(a, v, mode)
+                found = getattr(cyrt, name)(cyrt.asarray(a), cyrt.asarray(v), mode)
+                np.testing.assert_array_equal(found.numpy(), wanted)
