@@ -312,15 +312,12 @@ cdef class Kernel:
 
     cdef LoadedFunction load(self, int ordinal):
         cdef LoadedFunction function = self.loaded[ordinal]
-        if function is None:
+        if function is None or function.module.epoch != contexts[ordinal].epoch:
             function = self.module._function(self.symbol, ordinal)
             function.programmatic = self.pdl and may_be_programmatic(function)
             if self.params != NULL:
                 lay_out(self, function)
             self.loaded[ordinal] = function
-        elif function.module.epoch != contexts[ordinal].epoch:
-            raise RuntimeError(f"{self.name}: the kernel was loaded into a context of device "
-                               f"{ordinal} that was reset")
         return function
 
     @property

@@ -299,18 +299,32 @@ class Module:
         return {name: image.lowered[name] for name in self._names if name in image.signatures}
 
     def _load(self, ordinal: int) -> LoadedModule:
-        """The code on a device, loaded once: each copy would have separate variables."""
-        if ordinal not in self._loaded:
-            device = Device(ordinal)
-            image = self._image(ordinal)  # several threads may compile it at once
-            code: Any = self._code if image is None else image.code
-            with loading:
-                if ordinal not in self._loaded:
-                    # A signal handler that ran during the load may have stored one first.
-                    load_uninterrupted(
-                        (self, ordinal),
-                        lambda: self._loaded.setdefault(ordinal, self._new_module(code, device)),
-                    )
+        """The code on a device, loaded once: each copy would have separate variables.
+
+        After a reset of the device it is loaded again, unless it has variables: the values that the
+        program wrote into them are gone.
+        """
+        found = self._loaded.get(ordinal)
+        if found is not None and found.is_current:
+            return found
+        if found is not None and found.variables != {}:
+            names = ", ".join(map(jit.signature.variable_name, found.variables or ()))
+            raise RuntimeError(
+                f"the module was loaded into a context of device {ordinal} that was reset, and the "
+                f"values of its variables{names and f' ({names})'} are gone; make it again"
+            )
+        device = Device(ordinal)
+        image = self._image(ordinal)  # several threads may compile it at once
+        code: Any = self._code if image is None else image.code
+        with loading:
+            if self._loaded.get(ordinal) is found:
+                if found is not None:
+                    del self._loaded[ordinal]
+                # A signal handler that ran during the load may have stored one first.
+                load_uninterrupted(
+                    (self, ordinal),
+                    lambda: self._loaded.setdefault(ordinal, self._new_module(code, device)),
+                )
         return self._loaded[ordinal]
 
     @staticmethod

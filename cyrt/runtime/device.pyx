@@ -425,8 +425,10 @@ cdef class Device:
     def reset(self):
         """Give the emulated device a new context, after a fault or to end a stuck kernel.
 
-        Every Buffer, Stream, Event, Module and Kernel of the device becomes invalid: a use of it
-        raises RuntimeError.
+        Every Buffer, Stream and Event of the device becomes invalid: a use of it raises
+        RuntimeError. A Module and its kernels are loaded again at their next use; if the code has
+        ``__device__`` or ``__constant__`` variables, whose values are gone, they become invalid,
+        too.
 
         Raises
         ------

@@ -12,7 +12,7 @@ from cyrt.driver.capture_mode cimport relax, restore
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport MAX_DEVICES, check, cu
 from cyrt.runtime.device cimport (
-    Device, context_of, enter, leave, leave_quietly, ordinal_of, verify,
+    Device, context_of, contexts, enter, leave, leave_quietly, ordinal_of, verify,
 )
 from cyrt.runtime import image as images
 from cyrt.runtime.ending cimport destroy_when_idle, destroy_unused
@@ -217,6 +217,11 @@ cdef class LoadedModule:
     def __dealloc__(self):
         if self.handle != NULL:
             destroy_when_idle(self.ordinal, self.epoch, unload, <size_t>self.handle)
+
+    @property
+    def is_current(self):
+        """Whether the context exists that the code was loaded into: the device was not reset."""
+        return self.epoch == contexts[self.ordinal].epoch
 
     cdef int live(self) except -1:
         if self.handle == NULL:

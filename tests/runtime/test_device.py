@@ -326,13 +326,15 @@ def test_reset_ends_older_objects(python):
         """
         import cyrt
         buffer, stream, event = cyrt.Buffer(64), cyrt.Stream(), cyrt.Event()
-        k = cyrt.Kernel('extern "C" __global__ void k(float* x) { x[0] = 1; }', "k")
+        source = 'extern "C" __global__ void k(float* x) { x[0] = 1; }'
+        k, of_variable = cyrt.Kernel(source, "k"), cyrt.Module("__device__ int v;" + source)["k"]
         k[1, 1](buffer)
+        of_variable[1, 1](buffer)
         cyrt.Device(0).reset()
         for use in (lambda: buffer.fill(0), stream.synchronize, event.record,
                     lambda: buffer.ptr, lambda: buffer[8:].copy_to(bytearray(56)),
                     lambda: cyrt.Stream().wait(stream), lambda: cyrt.Stream().wait(event),
-                    stream.__enter__, lambda: k[1, 1](cyrt.Buffer(64))):
+                    stream.__enter__, lambda: of_variable[1, 1](cyrt.Buffer(64))):
             try:
                 use()
             except RuntimeError as error:
@@ -342,9 +344,10 @@ def test_reset_ends_older_objects(python):
         del buffer, stream, event
         again = cyrt.Buffer(64)
         again.fill(7)
+        k[1, 1](again)
         out = bytearray(64)
         again.copy_to(out)
-        assert out == bytes([7]) * 64
+        assert out == bytes([0, 0, 128, 63]) + bytes([7]) * 60
         """,
         CYRT_DEVICE="emulated",
     )
