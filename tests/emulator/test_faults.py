@@ -134,6 +134,9 @@ def test_uninitialised_read(fault, kernel, byte):
     name, text = fault(kernel, CYRT_CHECK="1")
     assert name == "CUDA_ERROR_LAUNCH_FAILED"
     assert f"whose byte {byte} nobody has written" in text
+    assert ("0x0 of shared memory" in text and "is a barrier missing?" in text) == (
+        "shared" in kernel
+    )
     assert fault(kernel, CYRT_CHECK="0")[0] == ""
 
 

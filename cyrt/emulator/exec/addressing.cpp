@@ -67,7 +67,7 @@ struct LaneAccess {
         if (block.bytes < bytes || offset > block.bytes - bytes)
             fault(FaultKind::illegal_address,
                   place + ", which has " + std::to_string(block.bytes) + " bytes");
-        if (block.valid) track(block.valid + offset);
+        if (block.valid) track(block.valid + offset, kSharedWindow);
         see(uint32_t(rank), uint32_t(offset), block.shared + offset);
         return block.shared + offset;
     }
@@ -86,7 +86,7 @@ struct LaneAccess {
             fault(FaultKind::illegal_address,
                   "address " + hex(address - window) + " of the kernel's parameters");
         const uint64_t at = address - window;
-        if (stretch.valid) track(stretch.valid + at);
+        if (stretch.valid) track(stretch.valid + at, window);
         if (window == kSharedWindow) see(context.rank, uint32_t(at), stretch.host + at);
         return stretch.host + at + uint64_t(lane) * stretch.lane_stride;
     }
@@ -143,16 +143,30 @@ struct LaneAccess {
                                  host);
     }
 
-    void track(uint8_t* valid) const {
+    // The argument of the launch that holds the address, as reports name it.
+    std::string argument() const {
+        const UsableRanges* const ranges = context.launch->ranges;
+        for (size_t i = 0; ranges && i < size_t(ranges->count); ++i)
+            if (ranges->items[i].lo <= address && address < ranges->items[i].hi)
+                return " (" + ranges->name(ranges->items[i].lo, ranges->items[i].hi) + ")";
+        return "";
+    }
+
+    // `window` is 0 for device memory.
+    void track(uint8_t* valid, uint64_t window = 0) const {
         if (access == Access::write) {
             std::fill_n(valid, bytes, uint8_t(1));
             return;
         }
         const uint8_t* const unwritten = std::find(valid, valid + bytes, uint8_t(0));
-        if (unwritten != valid + bytes)
-            fault(FaultKind::uninitialized_read, "address " + hex(address) + ", whose byte " +
-                                                     std::to_string(unwritten - valid) +
-                                                     " nobody has written");
+        if (unwritten == valid + bytes) return;
+        const std::string place =
+            window == 0 ? hex(address) + argument()
+                        : hex(address - window) + " of " + window_name(window) + " memory";
+        fault(FaultKind::uninitialized_read,
+              "address " + place + ", whose byte " + std::to_string(unwritten - valid) +
+                  " nobody has written" +
+                  (window == kSharedWindow ? ": is a barrier missing?" : ""));
     }
 };
 
