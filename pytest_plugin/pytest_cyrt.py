@@ -14,9 +14,13 @@ from typing import Any
 import pytest
 
 GONE = (
-    "cyrt has reset device {}: all that was made on it before is gone, the objects of fixtures of "
-    "wider scope (class, module, package, session) and of modules included. Tests that use them "
-    "raise RuntimeError."
+    "cyrt has reset device {}: the arrays that were made on it before are gone, those of fixtures "
+    "of wider scope (class, module, package, session) and of modules included. Tests that use them "
+    "raise RuntimeError. Kernels are loaded again."
+)
+EXPECTED = (
+    "A test that expects a fault has the launch and the wait for it inside pytest.raises, and "
+    "calls cyrt.Device().reset() afterwards."
 )
 
 
@@ -60,8 +64,22 @@ def set_checking_mode() -> None:
     os.environ.update(wanted)
 
 
-def fault_report() -> str:
-    """Wait for the devices, reset those that faulted, and return their reports."""
+def kernel_first(fault: str) -> str:
+    """Put the kernel and its fault before the place and the driver's call, for pytest's summary."""
+    call, _, report = fault.partition("\n")
+    line, _, rest = report.partition("\n")
+    kernel, _, place = line.partition(", block ")
+    place, _, what = place.partition(": ")
+    if not what:
+        return fault
+    return "\n".join([f"{kernel}: {what}", f"block {place}", call, *([rest] if rest else [])])
+
+
+def fault_report(seen: str) -> str:
+    """Wait for the devices, reset those that faulted, and return their reports.
+
+    `seen` is the text of the test's own error; a report that it contains is not repeated.
+    """
     table = sys.modules.get("cyrt.driver.table")
     if table is None or not table.is_open():
         return ""
@@ -78,7 +96,11 @@ def fault_report() -> str:
         fault = table.faults.get(index)
         if fault is not None:
             device.reset()
-            reports.append(f"{fault}\n{GONE.format(index)}")
+            if str(fault) not in seen:
+                reports.append(kernel_first(str(fault)))
+            reports.append(GONE.format(index))
+            if not seen:
+                reports.append(EXPECTED)
         elif refused is not None:  # by the driver: the device works
             reports.append(str(refused))
     return "\n".join(reports)
@@ -89,10 +111,11 @@ def judge(item: pytest.Item, when: str, outcome: Any) -> None:
     error = outcome.excinfo[1] if outcome.excinfo else None
     if isinstance(error, (KeyboardInterrupt, pytest.exit.Exception)):
         return
-    report = fault_report()
+    passed = error is None or isinstance(error, (pytest.skip.Exception, pytest.xfail.Exception))
+    report = fault_report("" if passed else str(error))
     if not report:
         return
-    if error is None or isinstance(error, (pytest.skip.Exception, pytest.xfail.Exception)):
+    if passed:
         outcome.force_exception(pytest.fail.Exception(report, pytrace=False))
     else:
         item.add_report_section(when, "cyrt", report)

@@ -9,7 +9,7 @@ import pytest
 pytest_plugins = ["pytester"]
 pytestmark = pytest.mark.usefixtures("only_emulated")
 
-GONE = "*cyrt has reset device 0: all that was made on it before is gone, *fixtures of wider scope*"
+GONE = "*cyrt has reset device 0: the arrays that were made on it before are gone, *wider scope*"
 
 KERNELS = '''
 import cyrt
@@ -67,8 +67,11 @@ def test_a_fault_that_nothing_waits_for_fails_its_test(check):
             "*test_before PASSED*",
             "*test_writes_past_the_end FAILED*",
             "*test_after PASSED*",
-            "*kernel put, block (0,0,0), thread (0,0,0), *write of 4 bytes*0 bytes past the end*",
+            "*kernel put: write of 4 bytes*0 bytes past the end*",
+            "*block (0,0,0), thread (0,0,0), *",
             GONE,
+            "*inside pytest.raises, and calls cyrt.Device().reset() afterwards*",
+            "FAILED *kernel put: w*",
         ]
     )
 
@@ -77,7 +80,7 @@ def test_it_works_with_xdist(check):
     pytest.importorskip("xdist", reason="pytest-xdist, whose workers are tested, is missing")
     done = check(LEFT, "--cyrt-check", "-n", "2")
     done.assert_outcomes(passed=2, failed=1)
-    done.stdout.fnmatch_lines(["*kernel put, *0 bytes past the end of*", GONE])
+    done.stdout.fnmatch_lines(["*kernel put: *0 bytes past the end of*", GONE])
 
 
 def test_a_fault_that_the_test_has_seen(check):
@@ -128,6 +131,32 @@ def test_uses_it(shared):
     done.stdout.fnmatch_lines([GONE, "*RuntimeError: *context of device 0 that was reset*"])
 
 
+def test_kernels_of_modules_are_loaded_again(check):
+    """One that has variables is refused, since their values are gone."""
+    done = check(
+        """
+put = cyrt.Kernel(SOURCE, "put")
+of_variable = cyrt.Kernel(
+    "__constant__ float c = 1; __global__ void k(float* x) { x[0] = c; }", "k"
+)
+
+def test_faults():
+    of_variable[1, 1](cyrt.zeros(1))
+    put[1, 1](cyrt.zeros(100), 100)
+
+def test_loads_again():
+    x = cyrt.zeros(100)
+    for _ in range(3):
+        put[1, 1](x, 7)
+    assert x[7] == 1 and put.registers > 0
+    with pytest.raises(RuntimeError, match=r"the values of its variables .c. are gone"):
+        of_variable[1, 1](x)
+""",
+        "--cyrt-check",
+    )
+    done.assert_outcomes(passed=1, failed=1)
+
+
 def test_faults_of_fixtures(check):
     done = check(
         """
@@ -168,7 +197,9 @@ def test_reads_what_nobody_wrote():
         "--cyrt-check",
     )
     done.assert_outcomes(failed=1)
-    done.stdout.fnmatch_lines(["*kernel add, *nobody has written*"])
+    done.stdout.fnmatch_lines(
+        ["*kernel add: *(argument 1 (const float* x), 4 bytes at *nobody has written*"]
+    )
 
 
 def test_a_refused_launch_fails_its_test_and_resets_nothing(check):
