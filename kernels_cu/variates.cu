@@ -163,6 +163,40 @@ struct Geometric {
     }
 };
 
+// The von Mises distribution (Best and Fisher, "Efficient simulation of the von Mises distribution",
+// 1979), in [-pi, pi]. It is uniform where kappa is near 0, and normal where kappa is large.
+template <class T> struct VonMises {
+    using item = T;
+
+    __device__ static T draw(BitSource& source, double mean, double kappa) {
+        if (!(kappa >= 0) || isinf(kappa)) return cast<T>(not_a_number<double>());
+        double angle = mean + centered(source, kappa);
+        return cast<T>(angle - 2 * PI * ::rint(angle / (2 * PI)));
+    }
+
+    __device__ static double centered(BitSource& source, double kappa) {
+        double u, v;
+        if (kappa > 1e6) {
+            Bits bits = source.next();
+            double normal[2];
+            box_muller(bits.pair(0), bits.pair(1), normal);
+            return normal[0] / ::sqrt(kappa);
+        }
+        double tau = 1 + ::sqrt(1 + 4 * kappa * kappa);
+        double rho = (tau - ::sqrt(2 * tau)) / (2 * kappa);
+        // The formula loses its digits where kappa is small.
+        double s = kappa < 1e-5 ? 1 / kappa + kappa : (1 + rho * rho) / (2 * rho);
+        for (;;) {
+            two_uniform(source, u, v);
+            if (kappa < 1e-8) return 2 * PI * u;
+            double z = ::cospi(2 * u), w = (1 + s * z) / (s + z), y = kappa * (s - w);
+            if (y * (2 - y) >= v || ::log(y / v) + 1 - y >= 0) {
+                return ::copysign(::acos(::fmax(-1.0, ::fmin(w, 1.0))), u);
+            }
+        }
+    }
+};
+
 template <class Distribution> __device__ inline void variates(const Variates& args) {
     using T = typename Distribution::item;
     wait_for_dependencies(args);

@@ -218,9 +218,9 @@ def test_arguments_of_an_encoder_that_are_no_tuple(k, x):
             r"choice: p: expected shape \(3,\), got \(2,\)",
         ),
         (
-            lambda x: cyrt.random.choice(2, 1, False, p=[0.5, 0.5]),
+            lambda x: cyrt.random.choice(2, 2, False, p=[1.0, 0.0]),
             ValueError,
-            "choice: p: expected replace=True",
+            "choice: p: 2 elements cannot be chosen with replace=False from 1 ",
         ),
         (lambda x: cyrt.einsum("ij,jk->il", x, x.T), ValueError, "got 'l' that no operand has"),
         (lambda x: cyrt.einsum("ij,jk->ii", x, x.T), ValueError, "got 'i' twice"),

@@ -15,23 +15,29 @@ from cyrt.ndarray import Array
 from cyrt.ops.arguments import check_array, check_flags, int_of
 from cyrt.ops.copy import assign, astype
 from cyrt.ops.creation import asarray
-from cyrt.ops.functions import log1p
+from cyrt.ops.functions import log
 from cyrt.ops.gather import take
 from cyrt.ops.inspection import finfo
 from cyrt.ops.scan import cumulative_sum
 from cyrt.ops.search import searchsorted
+from cyrt.ops.sort import argsort
 from cyrt.random import keys
-from cyrt.random.distributions import (
-    Real,
-    Shape,
-    common_device,
-    normal,
-    parameter,
-    randint,
-    uniform,
-)
+from cyrt.random.distributions import Real, Shape, common_device, normal, randint, uniform
 from cyrt.random.keys import Calls, Key, keyed, next_key
 from cyrt.random.sampling import permutation
+from cyrt.random.transformed import (
+    exponential,
+    f,
+    logistic,
+    negative_binomial,
+    pareto,
+    rayleigh,
+    standard_cauchy,
+    standard_t,
+    triangular,
+    wald,
+    weibull,
+)
 from cyrt.random.variates import (
     beta,
     binomial,
@@ -45,6 +51,7 @@ from cyrt.random.variates import (
     multinomial,
     multivariate_normal,
     poisson,
+    vonmises,
 )
 from cyrt.runtime.device import Device
 from cyrt.tape import detach
@@ -119,46 +126,6 @@ def standard_normal(
 
 
 @keyed
-def exponential(
-    scale: Real = 1.0,
-    size: Shape | None = None,
-    *,
-    dtype: Any = None,
-    device: _Device = None,
-    key: Key | None = None,
-) -> Array:
-    """Exponentially distributed numbers.
-
-    Parameters
-    ----------
-    scale : float or Array
-        The mean; an array is broadcast with the size.
-    size : int or tuple of int, optional
-        The shape; by default that of the scale.
-    dtype, device, key
-        As for :func:`cyrt.random.uniform`.
-
-    Raises
-    ------
-    ValueError
-        The scale is negative or not finite.
-
-    Examples
-    --------
-    >>> import cyrt
-    >>> cyrt.round(cyrt.random.exponential(2, 3, key=cyrt.random.key(7)), 2)
-    Array([6.18, 2.77, 0.24], dtype=float32)
-    """
-    scale = parameter(scale, "exponential", "scale")
-    if not isinstance(scale, Array) and scale < 0:
-        raise ValueError(f"exponential: scale: expected 0 or more, got {scale}")
-    if size is None:
-        size = scale.shape if isinstance(scale, Array) else ()
-    device = common_device("exponential", device, scale=scale)
-    return -scale * log1p(-uniform(shape=size, dtype=dtype, key=key, device=device))
-
-
-@keyed
 def choice(
     a: Any,
     size: Shape | None = None,
@@ -190,9 +157,9 @@ def choice(
     Raises
     ------
     ValueError
-        There are no elements, or with ``replace=False`` fewer than are chosen. The number of
-        probabilities differs from that of the elements, a probability is negative or NaN, or their
-        sum is not 1. Probabilities are given with ``replace=False``.
+        There are no elements. With ``replace=False``, more are chosen than there are, or than have
+        a probability above 0. The number of probabilities differs from that of the elements, a
+        probability is negative or NaN, or their sum is not 1.
 
     Examples
     --------
@@ -215,10 +182,7 @@ def choice(
         raise ValueError(f"choice: a: expected 1 or more to choose from, got {n}")
     if p is not None and check_array(p, "choice: p").shape != (n,):
         raise ValueError(f"choice: p: expected shape ({n},), got {p.shape}")
-    if p is not None and not replace:
-        raise ValueError("choice: p: expected replace=True next to probabilities, got False")
-    if p is not None:
-        _check_probabilities(given, p)
+    possible = n if p is None else _count_possible(given, p)
     if not replace:
         if any(index(each) < 0 for each in shape):
             raise ValueError(f"choice: size: expected 0 or more, got {size}")
@@ -227,7 +191,19 @@ def choice(
             raise ValueError(
                 f"choice: {wanted} of {n} elements cannot be chosen with replace=False"
             )
-        positions = permutation(n, device=device, key=key)[:wanted].reshape(shape)
+        if wanted > possible:
+            raise ValueError(
+                f"choice: p: {wanted} elements cannot be chosen with replace=False from {possible} "
+                "whose probability is not 0"
+            )
+        if p is None:
+            order = permutation(n, device=device, key=key)
+        else:
+            # Gumbel's noise next to the logarithms orders the elements as they would be chosen one
+            # after the other: Efraimidis and Spirakis, Information Processing Letters 97 (2006).
+            noise = gumbel(size=n, dtype="float64", device=device, key=key)
+            order = argsort(noise + log(astype(p, "float64")), descending=True)
+        positions = order[:wanted].reshape(shape)
     elif p is None:
         positions = randint(0, n, shape, device=device, key=key)
     else:
@@ -237,8 +213,9 @@ def choice(
     return take(a, positions, axis=0) if isinstance(a, Array) and a.ndim else positions
 
 
-def _check_probabilities(given: Any, converted: Array) -> None:
-    """Raise an error unless the numbers are probabilities, in the precision of their type."""
+def _count_possible(given: Any, converted: Array) -> int:
+    """Return how many probabilities are above 0. Raise an error unless they are probabilities, in
+    the precision of their type."""
     dtype = converted.dtype
     if dtype.kind == "c":
         raise TypeError(f"choice: p: expected a real type, got {dtype}")
@@ -257,6 +234,7 @@ def _check_probabilities(given: Any, converted: Array) -> None:
     total = p.sum()
     if abs(total - 1) > finfo(dtype).eps ** 0.5:
         raise ValueError(f"choice: p: expected probabilities whose sum is 1, got {total}")
+    return int(np.count_nonzero(p))
 
 
 @keyed
@@ -398,6 +376,50 @@ class Generator:
     def gumbel(self, loc: Real = 0.0, scale: Real = 1.0, size: Shape | None = None) -> Array:
         """See :func:`cyrt.random.gumbel`."""
         return self._call(gumbel, loc, scale, size)
+
+    def standard_cauchy(self, size: Shape | None = None) -> Array:
+        """See :func:`cyrt.random.standard_cauchy`."""
+        return self._call(standard_cauchy, size)
+
+    def standard_t(self, df: Real, size: Shape | None = None) -> Array:
+        """See :func:`cyrt.random.standard_t`."""
+        return self._call(standard_t, df, size)
+
+    def weibull(self, a: Real, size: Shape | None = None) -> Array:
+        """See :func:`cyrt.random.weibull`."""
+        return self._call(weibull, a, size)
+
+    def pareto(self, a: Real, size: Shape | None = None) -> Array:
+        """See :func:`cyrt.random.pareto`."""
+        return self._call(pareto, a, size)
+
+    def rayleigh(self, scale: Real = 1.0, size: Shape | None = None) -> Array:
+        """See :func:`cyrt.random.rayleigh`."""
+        return self._call(rayleigh, scale, size)
+
+    def logistic(self, loc: Real = 0.0, scale: Real = 1.0, size: Shape | None = None) -> Array:
+        """See :func:`cyrt.random.logistic`."""
+        return self._call(logistic, loc, scale, size)
+
+    def triangular(self, left: Real, mode: Real, right: Real, size: Shape | None = None) -> Array:
+        """See :func:`cyrt.random.triangular`."""
+        return self._call(triangular, left, mode, right, size)
+
+    def f(self, dfnum: Real, dfden: Real, size: Shape | None = None) -> Array:
+        """See :func:`cyrt.random.f`."""
+        return self._call(f, dfnum, dfden, size)
+
+    def wald(self, mean: Real, scale: Real, size: Shape | None = None) -> Array:
+        """See :func:`cyrt.random.wald`."""
+        return self._call(wald, mean, scale, size)
+
+    def vonmises(self, mu: Real, kappa: Real, size: Shape | None = None) -> Array:
+        """See :func:`cyrt.random.vonmises`."""
+        return self._call(vonmises, mu, kappa, size)
+
+    def negative_binomial(self, n: Real, p: Real, size: Shape | None = None) -> Array:
+        """See :func:`cyrt.random.negative_binomial`."""
+        return self._call(negative_binomial, n, p, size)
 
     def multivariate_normal(
         self,

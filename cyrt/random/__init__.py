@@ -14,7 +14,6 @@ from cyrt.numpy.random import (
     Generator,
     choice,
     default_rng,
-    exponential,
     rand,
     randn,
     random,
@@ -25,6 +24,19 @@ from cyrt.other_names import refusing as _refusing
 from cyrt.random.distributions import bernoulli, normal, randint, truncated_normal, uniform
 from cyrt.random.keys import Key, fold_in, key, seed, split
 from cyrt.random.sampling import categorical, permutation
+from cyrt.random.transformed import (
+    exponential,
+    f,
+    logistic,
+    negative_binomial,
+    pareto,
+    rayleigh,
+    standard_cauchy,
+    standard_t,
+    triangular,
+    wald,
+    weibull,
+)
 from cyrt.random.variates import (
     beta,
     binomial,
@@ -38,6 +50,7 @@ from cyrt.random.variates import (
     multinomial,
     multivariate_normal,
     poisson,
+    vonmises,
 )
 
 __all__ = [
@@ -52,28 +65,39 @@ __all__ = [
     "default_rng",
     "dirichlet",
     "exponential",
+    "f",
     "fold_in",
     "gamma",
     "geometric",
     "gumbel",
     "key",
     "laplace",
+    "logistic",
     "lognormal",
     "multinomial",
     "multivariate_normal",
+    "negative_binomial",
     "normal",
+    "pareto",
     "permutation",
     "poisson",
     "rand",
     "randint",
     "randn",
     "random",
+    "rayleigh",
     "seed",
     "shuffle",
     "split",
+    "standard_cauchy",
     "standard_normal",
+    "standard_t",
+    "triangular",
     "truncated_normal",
     "uniform",
+    "vonmises",
+    "wald",
+    "weibull",
 ]
 
 

@@ -48,7 +48,9 @@ _Device = Device | SupportsIndex | str | None
 _MOST = 2.0**62
 
 
-def _check(name: str, what: str, value: Any, least: float, *, open_end: bool = False) -> Real:
+def check_parameter(
+    name: str, what: str, value: Any, least: float, *, open_end: bool = False
+) -> Real:
     """Check a parameter: an Array of a real type, or a finite number that is not below `least`, nor
     equal to it with `open_end`."""
     found = parameter(value, name, what)
@@ -138,8 +140,8 @@ def gamma(
     """
     name, each = "gamma", real_type(dtype, "gamma")
     bits = bits_of(key, name)
-    shape = _check(name, "shape", shape, 0, open_end=True)
-    scale = _check(name, "scale", scale, 0)
+    shape = check_parameter(name, "shape", shape, 0, open_end=True)
+    scale = check_parameter(name, "scale", scale, 0)
     parameters = {"shape": shape, "scale": scale}
     size = common_shape(name, () if size is None else size, shape, scale)
     device = common_device(name, device, **parameters)
@@ -184,7 +186,7 @@ def chisquare(
     >>> 3.8 < cyrt.mean(x).item() < 4.2
     True
     """
-    found = _check("chisquare", "df", df, 0, open_end=True)
+    found = check_parameter("chisquare", "df", df, 0, open_end=True)
     return gamma(found * 0.5, 2.0, size, dtype=dtype, device=device, key=key)
 
 
@@ -228,8 +230,8 @@ def beta(
     """
     name, each = "beta", real_type(dtype, "beta")
     bits_of(key, name)
-    a = _check(name, "a", a, 0, open_end=True)
-    b = _check(name, "b", b, 0, open_end=True)
+    a = check_parameter(name, "a", a, 0, open_end=True)
+    b = check_parameter(name, "b", b, 0, open_end=True)
     size = common_shape(name, () if size is None else size, a, b)
     device = common_device(name, device, a=a, b=b)
     first, second = split(key)  # type: ignore[arg-type]  # `keyed` gives one
@@ -284,7 +286,7 @@ def dirichlet(
     if isinstance(alpha, (list, tuple)):
         for number in alpha:
             if not isinstance(number, (list, tuple)):
-                _check(name, "alpha", number, 0, open_end=True)
+                check_parameter(name, "alpha", number, 0, open_end=True)
         alpha = asarray(alpha, dtype=_FLOAT64, device=device)
     array = check_real(alpha, f"{name}: alpha")
     if array.ndim == 0 or array.shape[-1] == 0:
@@ -294,6 +296,58 @@ def dirichlet(
     logs = _drawn("log_gamma", bits, name, {"alpha": array}, shape, each, device)
     logs -= logsumexp(logs, axis=-1, keepdims=True)
     return exp(logs, out=logs)
+
+
+@keyed
+def vonmises(
+    mu: Real,
+    kappa: Real,
+    size: Shape | None = None,
+    *,
+    dtype: Any = None,
+    device: _Device = None,
+    key: Key | None = None,
+) -> Array:
+    """Random angles of the von Mises distribution, the normal one on a circle.
+
+    Parameters
+    ----------
+    mu : float or Array
+        The most probable angle, in radians.
+    kappa : float or Array
+        The concentration, 0 or more.
+    size, dtype, device, key
+        See :func:`gamma`.
+
+    Returns
+    -------
+    Array
+        An array of angles in [-pi, pi]; NaN where an element of `kappa` is less than 0.
+
+    Notes
+    -----
+    The method is that of Best and Fisher, "Efficient simulation of the von Mises distribution",
+    Applied Statistics 28 (1979).
+
+    Raises
+    ------
+    TypeError
+        A parameter is not real, or is followed by a gradient, which does not exist.
+    ValueError
+        A number is out of its range, or the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x = cyrt.random.vonmises(1.0, 4.0, size=10_000, key=cyrt.random.key(7))
+    >>> 0.97 < cyrt.mean(x).item() < 1.03
+    True
+    """
+    name, each = "vonmises", real_type(dtype, "vonmises")
+    bits = bits_of(key, name)
+    mu = check_parameter(name, "mu", mu, -math.inf)
+    kappa = check_parameter(name, "kappa", kappa, 0)
+    return _drawn("von_mises", bits, name, {"mu": mu, "kappa": kappa}, size, each, device)
 
 
 @keyed
@@ -342,7 +396,7 @@ def poisson(
     """
     name, each = "poisson", _integer_type(dtype, "poisson")
     bits = bits_of(key, name)
-    lam = _check(name, "lam", lam, 0)
+    lam = check_parameter(name, "lam", lam, 0)
     if not isinstance(lam, Array) and lam > _MOST:
         raise ValueError(f"{name}: lam: expected 2**62 or less, got {lam}")
     found = _drawn("poisson", bits, name, {"lam": lam}, size, DEFAULTS["i"], device)
@@ -398,7 +452,7 @@ def binomial(
     """
     name, each = "binomial", _integer_type(dtype, "binomial")
     bits = bits_of(key, name)
-    n, p = _trials(name, n), _check(name, "p", p, 0)
+    n, p = _trials(name, n), check_parameter(name, "p", p, 0)
     if not isinstance(p, Array) and p > 1:
         raise ValueError(f"{name}: p: expected a probability from 0 to 1, got {p}")
     found = _drawn("binomial", bits, name, {"n": n, "p": p}, size, DEFAULTS["i"], device)
@@ -446,7 +500,7 @@ def geometric(
     """
     name, each = "geometric", _integer_type(dtype, "geometric")
     bits = bits_of(key, name)
-    p = _check(name, "p", p, 0, open_end=True)
+    p = check_parameter(name, "p", p, 0, open_end=True)
     if not isinstance(p, Array) and p > 1:
         raise ValueError(f"{name}: p: expected a probability above 0, up to 1, got {p}")
     found = _drawn("geometric", bits, name, {"p": p}, size, DEFAULTS["i"], device)
@@ -538,7 +592,7 @@ def multinomial(
 
 
 def _trials(name: str, n: Any) -> Real:
-    found = _check(name, "n", n, 0)
+    found = check_parameter(name, "n", n, 0)
     if not isinstance(found, Array) and (found >= 2**53 or found != math.floor(found)):
         raise ValueError(f"{name}: n: expected an integer below 2**53, got {found}")
     return found
@@ -581,7 +635,10 @@ def _placed(
     bits: int,
 ) -> Array:
     """Draw numbers of a distribution with a location and a scale; `words` are the kernel's."""
-    loc, scale = _check(name, "loc", loc, -math.inf), _check(name, "scale", scale, 0)
+    loc, scale = (
+        check_parameter(name, "loc", loc, -math.inf),
+        check_parameter(name, "scale", scale, 0),
+    )
     shape = common_shape(name, () if size is None else size, loc, scale)
     device = common_device(name, device, loc=loc, scale=scale)
     return scale_and_shift(
@@ -702,8 +759,8 @@ def lognormal(
     >>> 0.98 < cyrt.log(cyrt.median(x)).item() < 1.02
     True
     """
-    mean = _check("lognormal", "mean", mean, -math.inf)
-    sigma = _check("lognormal", "sigma", sigma, 0)
+    mean = check_parameter("lognormal", "mean", mean, -math.inf)
+    sigma = check_parameter("lognormal", "sigma", sigma, 0)
     return exp(normal(mean, sigma, size=size, dtype=dtype, device=device, key=key))
 
 

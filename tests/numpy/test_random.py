@@ -217,7 +217,7 @@ def test_threads_share_a_generator(monkeypatch):
             "size: expected 0 or more, got -1",
         ),
         (lambda: random.choice(3, p=[0.5, 0.5]), ValueError, r"shape \(3,\), got \(2,\)"),
-        (lambda: random.choice(2, 1, False, [0.5, 0.5]), ValueError, "replace=True"),
+        (lambda: random.choice(2, 2, False, [1.0, 0.0]), ValueError, "from 1 whose probability"),
         (lambda: random.choice(2.5), TypeError, "float"),
         (lambda: random.choice(np.arange(3)), TypeError, "choice: a: expected an Array, got numpy"),
         (

@@ -339,3 +339,66 @@ def test_what_is_refused():
         random.poisson(1.0, dtype="float32")
     with pytest.raises(TypeError, match="gamma: shape: expected a real type, got complex64"):
         random.gamma(cyrt.ones(3, dtype="complex64"))
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "wanted"),
+    [
+        ("standard_cauchy", (), stats.cauchy()),
+        ("standard_t", (3.0,), stats.t(3)),
+        ("weibull", (1.5,), stats.weibull_min(1.5)),
+        ("pareto", (2.5,), stats.lomax(2.5)),
+        ("rayleigh", (2.0,), stats.rayleigh(scale=2)),
+        ("logistic", (-1.0, 2.0), stats.logistic(-1, 2)),
+        ("triangular", (-1.0, 2.0, 3.0), stats.triang(0.75, -1, 4)),
+        ("f", (5.0, 7.0), stats.f(5, 7)),
+        ("wald", (2.0, 3.0), stats.invgauss(2 / 3, scale=3)),
+        ("exponential", (3.0,), stats.expon(scale=3)),
+        ("vonmises", (0.5, 2.0), stats.vonmises(2, 0.5)),
+    ],
+)
+def test_transformed(name, parameters, wanted):
+    key = random.key(11)
+    function = getattr(random, name)
+    found = function(*parameters, size=N, key=key)
+    assert found.dtype == "float32"
+    fits(found, wanted)
+    if parameters:
+        arrays = [cyrt.full(3, each) for each in parameters]
+        assert function(*arrays, key=key).shape == (3,)
+        assert function(*arrays, size=(2, 3), dtype="float64", key=key).dtype == "float64"
+        assert getattr(random.default_rng(1), name)(*parameters, 4).shape == (4,)
+        with pytest.raises(ValueError, match=f"{name}: "):
+            function(*(np.nan for _ in parameters))
+
+
+@pytest.mark.parametrize("kappa", [0.0, 1e-6, 0.3, 40.0, 1e5, 1e8])
+def test_vonmises(kappa):
+    """Angles are counted from the mean, which is -3, in [-pi, pi]."""
+    x = random.vonmises(cyrt.full(N, -3.0), kappa, dtype="float64", key=random.key(3)).numpy()
+    assert (abs(x) <= np.pi).all()
+    x = np.remainder(x + 3 + np.pi, 2 * np.pi) - np.pi
+    wanted = stats.vonmises(kappa) if kappa else stats.uniform(-np.pi, 2 * np.pi)
+    assert stats.kstest(x, wanted.cdf).pvalue > LEAST
+    assert np.isnan(random.vonmises(0.0, cyrt.asarray([-1.0, np.inf, np.nan])).numpy()).all()
+
+
+def test_negative_binomial():
+    x = random.negative_binomial(4, 0.3, N, key=random.key(2))
+    assert x.dtype == "int64"
+    fits_counts(x, stats.nbinom(4, 0.3))
+    assert random.negative_binomial(3, 1.0, 5).tolist() == [0] * 5
+    with pytest.raises(ValueError, match="negative_binomial: p: expected 1 or less, got 2.0"):
+        random.negative_binomial(3, 2.0)
+
+
+def test_choice_without_replacement_by_probabilities():
+    p = [0.5, 0.3, 0.2, 0.0]
+    found = [random.choice(4, 2, False, p, key=random.key(i)).tolist() for i in range(300)]
+    assert all(len(set(each)) == 2 and 3 not in each for each in found)
+    assert abs(np.mean([each[0] == 0 for each in found]) - 0.5) < 0.12
+    # The second is 1 after 0 with 0.3 / 0.5, and after 2 with 0.3 / 0.8.
+    wanted = 0.5 * 0.6 + 0.2 * 0.375
+    assert abs(np.mean([each[1] == 1 for each in found]) - wanted) < 0.12
+    with pytest.raises(ValueError, match="4 elements cannot be chosen .* from 3 whose"):
+        random.choice(4, 4, False, p)

@@ -16,6 +16,7 @@ def rows() -> Iterator[Row]:
     for each in DTYPES:
         if each.kind == "f":
             yield Row("log_gamma", "variates", (), each.name, "log(gamma)", False)
+            yield Row("von_mises", "variates", (), each.name, "von Mises angle", False)
     for op in COUNTS:
         yield Row(op, "variates", (), "int64", f"{op} count", False)
 
@@ -24,4 +25,6 @@ def instance(row: Row) -> str:
     name, output = row.kernels[0], dtype(row.output)
     if row.op in COUNTS:
         return f"CYRT_VARIATES({name}, cyrt::{COUNTS[row.op]})"
+    if row.op == "von_mises":
+        return f"CYRT_VARIATES({name}, cyrt::VonMises<{output.cpp}>)"
     return f"CYRT_VARIATES({name}, cyrt::LogGamma<{output.cpp}, {output.compute}>)"
