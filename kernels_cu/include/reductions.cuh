@@ -314,7 +314,10 @@ template <class T> struct Variance {
     template <class Elements>
     __device__ static State close(const Run& run, const Elements& elements) {
         V count = V(elements.count), mean = quotient(run.sum, count);
-        return {Mean<V>::of(run.pivot, mean), count, maximum(run.squares - run.sum * mean, V(0))};
+        // The squares of finite elements may be infinite, and then so is what is subtracted.
+        bool overflowed = ::isinf(run.squares) && ::isfinite(run.sum);
+        V squares = overflowed ? run.squares : maximum(run.squares - run.sum * mean, V(0));
+        return {Mean<V>::of(run.pivot, mean), count, squares};
     }
     __device__ static State combine(State a, State b) {
         V count = a.count + b.count;

@@ -197,6 +197,11 @@ def test_variance_of_numbers_whose_squares_overflow(name, value):
         x = cyrt.full(shape, value, dtype=name)
         for axis in (None, *range(len(shape))):
             assert not reduce.var(x, axis=axis).numpy().any(), (shape, axis)
+        host = np.full(shape, value, name)
+        host[..., ::2] *= -1
+        assert reduce.var(cyrt.asarray(host)).item() == np.inf, shape
+        host[..., -1] = np.inf
+        assert np.isnan(reduce.std(cyrt.asarray(host)).item()), shape
 
 
 def test_variance_beside_an_outlier(rng):
