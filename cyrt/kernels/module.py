@@ -185,8 +185,11 @@ class Module:
         self._loaded: dict[int, LoadedModule] = {}
         self._kernels: dict[str, Kernel] = {}
         self._load(Device.current().index)
-        for name in self._declared:
-            self._function(self._symbol(name), Device.current().index)
+        for name, declared in self._declared.items():
+            symbol = self._symbol(name)
+            self._function(symbol, Device.current().index)
+            if declared.name.partition("<")[0].rpartition("::")[2] not in symbol:
+                raise ValueError(f"{name}: signature: expected its declaration, got {declared}")
 
     @property
     def names(self) -> list[str]:

@@ -137,6 +137,8 @@ def test_ptx_with_a_declared_signature(ptx):
 def test_a_signature_of_no_kernel_is_refused(ptx):
     with pytest.raises(KeyError, match=r"the module has no kernel 'axpi'; it has "):
         cyrt.Module(ptx, signatures={"axpi": "void axpi(float)"})
+    with pytest.raises(ValueError, match="plain: signature: expected its declaration, got void p"):
+        cyrt.Kernel(ptx, "plain", signature="void put(int* out, float f)")
 
 
 def test_names(ptx):
