@@ -299,6 +299,9 @@ cdef class Operators(Memory):
 
     def sort(self, axis=-1, kind=None, *, descending=False, stable=True):
         """Sort the elements along an axis, in place; see :func:`cyrt.sort`."""
+        if axis is None:
+            raise TypeError("sort: axis: expected an int, got None; cyrt.sort(x, None) returns the "
+                            "sorted elements as a vector")
         functions.assign(self, functions.sort(self, axis, kind, descending=descending,
                                               stable=stable))
 

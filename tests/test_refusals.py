@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 import pytest
 from reduce_reference import REFERENCES
@@ -182,6 +184,15 @@ def test_arguments_of_an_encoder_that_are_no_tuple(k, x):
         (lambda x: cyrt.exp([1, 2]), TypeError, "exp: .* got list; cyrt.asarray"),
         (lambda x: cyrt.nn.relu([1]), TypeError, "relu: .* got list; cyrt.asarray"),
         (lambda x: cyrt.fix(x > 0), TypeError, "fix: x: expected numbers, got bool"),
+        (lambda x: x.sort(axis=None), TypeError, r"axis: .* got None; cyrt.sort\(x, None\)"),
+        (lambda x: -(x > 0), TypeError, "negative: not for bool; .* for bool there is ~x"),
+        (lambda x: (x > 0) - True, TypeError, r"subtract: not for bool; .* there is x \^ y"),
+        (lambda x: operator.iadd(cyrt.arange(3), 0.5), TypeError, r"x = x \+ y instead of x \+="),
+        (lambda x: operator.itruediv(cyrt.arange(3), 2), TypeError, "new array, and //= divides"),
+        (lambda x: cyrt.array({1, 2}), TypeError, "got set of dtype object; list"),
+        (lambda x: cyrt.array(each for each in "ab"), TypeError, "got generator of .*; list"),
+        (lambda x: cyrt.add(x, x, out=np.ones(3)), TypeError, "add: out: .*ndarray; cyrt.asarray"),
+        (lambda x: cyrt.sum(x, out=np.ones(())), TypeError, "sum: out: .*ndarray; cyrt.asarray"),
         (
             lambda x: cyrt.nanstd(x + 1j),
             TypeError,

@@ -99,14 +99,16 @@ cdef Array check_out(str name, object out, int code, int ndim, const long long* 
                      int ordinal=-1):
     cdef Array target
     if not isinstance(out, Array):
-        raise TypeError(f"{name}: out: expected an Array, got {type(out).__name__}")
+        check_array(out, f"{name}: out")
     target = <Array>out
     if not has_shape(target, ndim, dims):
         raise ValueError(f"{name}: the result has shape {tuple_of_sizes(ndim, dims)}, it cannot be "
                          f"written into shape {shape_of(target)}")
     if not same_kind(code, target.code):
-        raise TypeError(f"{name}: a result of {DTYPES[code]} cannot be "
-                        f"written into {DTYPES[target.code]}")
+        raise TypeError(f"{name}: a result of {DTYPES[code]} cannot be written into "
+                        f"{DTYPES[target.code]}; a call without out=, or x = x + y instead of "
+                        f"x += y, makes a new array"
+                        + (", and //= divides integers" if name == "divide" else ""))
     if ordinal >= 0 and device_of(target) != ordinal:
         refuse_device(f"{name}: out", device_of(target), ordinal)
     check_writable(target)

@@ -4,6 +4,7 @@ from cpython.buffer cimport PyObject_CheckBuffer
 from cpython.float cimport PyFloat_CheckExact
 from cpython.long cimport PyLong_CheckExact
 
+from collections.abc import Iterator, Set, ValuesView
 from reprlib import repr as short_repr
 
 import numpy as np
@@ -140,8 +141,10 @@ cdef Array from_host(object values, object dtype, int ordinal):
         host = np.from_dlpack(values) if hasattr(values, "__dlpack__") \
             and not hasattr(values, "__array__") else np.asarray(values)
         if host.dtype.kind in "OUSVMm" and host.dtype.name != "bfloat16":
+            advice = "; list(...) makes a sequence of it" \
+                if host.ndim == 0 and isinstance(values, (Set, Iterator, ValuesView)) else ""
             raise TypeError(f"asarray: expected numbers, got {type(values).__name__} of dtype "
-                            f"{host.dtype}")
+                            f"{host.dtype}{advice}")
         if not host.dtype.isnative:
             host = host.astype(host.dtype.newbyteorder("="))
         if target is None:

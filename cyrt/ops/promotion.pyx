@@ -63,9 +63,15 @@ for _name in MOVES:         # the kernels of a type's size move its elements
         outputs[op_code(_name)][<int>_a.code] = _a.code
 
 
+# Operators of bool that are advised where arithmetic is refused.
+cdef dict for_bool = {"negative": "~x", "subtract": "x ^ y"}
+
+
 cdef int refuse_type(int op, int code) except -1:
     takes = ", ".join([str(DTYPES[i]) for i in range(NUM_DTYPES) if outputs[op][i] >= 0])
-    raise TypeError(f"{catalogue.OPS[op]}: not for {DTYPES[code]}; it takes {takes}")
+    advice = for_bool.get(catalogue.OPS[op]) if code == BOOL else None
+    raise TypeError(f"{catalogue.OPS[op]}: not for {DTYPES[code]}; it takes {takes}"
+                    + (f"; for bool there is {advice}" if advice else ""))
 
 
 cdef int promote(int a, int b) except -1:

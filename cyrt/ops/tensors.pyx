@@ -12,6 +12,7 @@ from cyrt.driver.cuda cimport CUdeviceptr
 from cyrt.driver.table cimport MAX_DEVICES
 from cyrt.kernels.arguments cimport is_plain, traits_of_type
 from cyrt.ndarray cimport Array, are_apart, view_of
+from cyrt.ops.arguments import check_array
 from cyrt.ops.promotion cimport is_number
 from cyrt.runtime.device cimport contexts
 from cyrt.runtime.dlpack cimport (
@@ -128,7 +129,7 @@ cdef Array view_output(str name, object out):
         return <Array>out
     found = other_view(out)
     if found is None:
-        raise TypeError(f"{name}: out: expected an Array, got {type(out).__name__}")
+        check_array(out, f"{name}: out")
     if found[1]:
         raise ValueError(f"{name}: out: the {type(out).__name__} is read-only")
     return found[0]

@@ -398,7 +398,7 @@ def test_operands_stay_as_they_are():
         (
             lambda x: functions.exp(x, out=np.zeros(3)),
             TypeError,
-            "out: expected an Array, got ndarray",
+            "out: expected an Array, got numpy.ndarray",
         ),
         (lambda x: functions.exp(x, out=cyrt.zeros(2)), ValueError, r"shape \(3,\).*shape \(2,\)"),
         (
@@ -422,7 +422,7 @@ def test_operands_stay_as_they_are():
         (
             lambda x: clip(x, 1, out=np.zeros(3)),
             TypeError,
-            "clip: out: expected an Array, got ndarray",
+            "clip: out: expected an Array, got numpy.ndarray",
         ),
     ],
 )
