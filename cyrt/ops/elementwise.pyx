@@ -73,6 +73,11 @@ memset(bool_as_int8, 0, sizeof(bool_as_int8))
 for _name in ("floor_divide", "remainder", "pow", "bitwise_left_shift", "bitwise_right_shift"):
     bool_as_int8[op_code(_name)] = True
 cdef int INT8 = _dtype("int8").code
+# The operations for which a number is true or false.
+cdef bint[MAX_OPS] logical
+memset(logical, 0, sizeof(logical))
+for _name in ("logical_and", "logical_or", "logical_xor"):
+    logical[op_code(_name)] = True
 # The names of operands where they are not x1 and x2; those of gradients are g and x.
 cdef dict names_of = {
     "where": ("condition", "x1", "x2"), "swiglu": ("gate", "up"),
@@ -441,6 +446,8 @@ cdef object of_number(int op, Array x, object number, bint left, Array out):
             if PyFloat_Check(number):
                 number = whole_bound(op, number, left)
             settled = out_of_range(op, x, number, left, out)
+        elif logical[op]:
+            number = bool(number)
         if settled is not None:
             return settled
         code = promote_number(code, number)

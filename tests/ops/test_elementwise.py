@@ -619,3 +619,13 @@ def test_powers_by_an_array_take_no_square_roots(dtype):
         found = cyrt.float_power(x, exponent).numpy()
         with np.errstate(all="ignore"):
             check_equal(found, np.float_power(host, 0.5))
+
+
+def test_a_number_of_a_logical_operation_is_true_or_false():
+    """It may be one that the array's type cannot hold."""
+    x = cyrt.asarray([0, 1, 7], dtype="uint8")
+    for number in (-1, 300, 0.5, 0, True, np.int64(-1), 1j):
+        for name in ("logical_and", "logical_or", "logical_xor"):
+            wanted = getattr(np, name)(x.numpy(), bool(number))
+            assert getattr(functions, name)(x, number).tolist() == wanted.tolist()
+            assert getattr(functions, name)(number, x).tolist() == wanted.tolist()
