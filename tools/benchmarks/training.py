@@ -467,10 +467,11 @@ def _peak(name: str, work: Callable[[], Arrays]) -> int:
     if name == "cyrt":
         cyrt.synchronize()
         cyrt.trim_memory()  # the peak is the current use
-        before = cyrt.memory_stats()["in_use"]
+        before: dict[str, Any] = cyrt.memory_stats()
         work()
         cyrt.synchronize()
-        return int(cyrt.memory_stats()["peak"] - before)
+        after: dict[str, Any] = cyrt.memory_stats()
+        return int(after["peak"] - before["in_use"])
     import torch
 
     torch.cuda.synchronize()
