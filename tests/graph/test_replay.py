@@ -25,7 +25,6 @@ from whole_rounds import Round as WholeRound
 
 import cyrt
 from cyrt.graph import commit as commits
-from cyrt.graph import plan_cache
 
 pytestmark = pytest.mark.usefixtures("batched")
 N = 64
@@ -64,26 +63,10 @@ def relay():
     return cyrt.Kernel(SOURCE, "relay", pdl=True)
 
 
-# They do not end: a new stream would get the handle of one, which others have.
-exporting = []
-
-
-def export_handle(stream):
-    exporting.append(stream)
-    return stream.handle
-
-
-@pytest.fixture
+@pytest.fixture(scope="module")
 def streams():
-    """The test's streams. They leave the next ones neither plans nor memory: a program waits for
-    all streams, so thousands of them would make the others slow."""
-    found = []
-    yield found
-    found.clear()
-    gc.collect()
-    cyrt.synchronize()
-    cyrt.trim_memory()
-    plan_cache.forget()
+    """All streams: a new one would else have the plans of one that has ended."""
+    return []
 
 
 @pytest.fixture
@@ -328,7 +311,7 @@ def an_exported_result(p):
 
 @surprise
 def an_exported_handle(p):
-    p.found.append(export_handle(p.encoder.stream) and 1)
+    p.found.append(p.encoder.stream.handle and 1)
 
 
 @surprise
@@ -526,7 +509,7 @@ def an_empty_block_without_order(p):
 @surprise
 def a_capture(p):
     with p.encoder.capture(reads=[p.b], writes=[p.v]) as stream:
-        p.library.launch(export_handle(stream), p.v.ptr, 2.0, 1.0, N)
+        p.library.launch(stream.handle, p.v.ptr, 2.0, 1.0, N)
 
 
 @surprise
@@ -1854,7 +1837,7 @@ def test_programmatic_edges_and_early_loads(in_each_mode, relay, pooled):
             for k in range(4):
                 relay[1, N](arrays[k], arrays[k + 1], N)
                 if i == 15 and k == 2:
-                    export_handle(encoder.stream)
+                    encoder.stream.handle  # noqa: B018
                 x = cyrt.nn.linear(cyrt.ones((1, N), dtype=cyrt.float16), w, b) / 64
                 relay[1, N](arrays[k + 1], arrays[k], N)
             cyrt.commit()

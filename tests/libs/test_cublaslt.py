@@ -167,7 +167,6 @@ def test_a_handle_that_cannot_be_made(library, standin):
 
 
 CONSTANTS = {
-    "ALLOC_FAILED": "CUBLAS_STATUS_ALLOC_FAILED",
     "INVALID_VALUE": "CUBLAS_STATUS_INVALID_VALUE",
     "NOT_SUPPORTED": "CUBLAS_STATUS_NOT_SUPPORTED",
     "OP_N": "CUBLAS_OP_N",
@@ -220,6 +219,7 @@ def test_values_and_sizes_are_the_headers(tmp_path):
         },
         **{name: (TYPE_NAMES[name], value) for name, value in cublaslt.DATA_TYPES.items()},
         "success": ("CUBLAS_STATUS_SUCCESS", 0),
+        "no memory": ("CUBLAS_STATUS_ALLOC_FAILED", cublaslt.Library.no_memory),
         "algo": ("sizeof(cublasLtMatmulAlgo_t)", ctypes.sizeof(cublaslt.Algo)),
         "result": (
             "sizeof(cublasLtMatmulHeuristicResult_t)",

@@ -27,6 +27,7 @@ def emptied():
     """The pool with nothing free but what its slabs in use hold. Free parts of large blocks whose
     other parts are in use, by what earlier tests left, are taken meanwhile."""
     gc.collect()
+    cyrt.synchronize()  # memory in use by work in flight is not given back
     cyrt.trim_memory()
     held, reserved = [], cyrt.memory_stats()["reserved"]
     while cyrt.memory_stats()["reserved"] == reserved:
