@@ -114,19 +114,24 @@ cdef struct Bin:
 # One CUstream and the free blocks ordered on it. It is never freed, so that no pointer to it
 # dangles: a new Stream of the same priority reuses the state of an ended Stream.
 cdef struct StreamState:
+    # What a wait for all streams of a device reads of each is in one cache line.
     CUstream handle
+    StreamState* next       # the next of the device's streams
+    void* encoder           # its Recorder; NULL: none yet
     int ordinal
     unsigned int epoch
-    int priority
     bint owned              # cyrt created the CUstream; else it is wrapped
+    bint capturing          # what is put on it becomes a part of a graph
+    bint idle               # a thread waited for it, and nothing was put on it since
+    bint failed             # its encoder keeps the error of a launch, which was not raised yet
+    bint pending            # operations are recorded for it that are not launched
+    bint submitting         # a thread puts work on it: its turn, in which it may release the GIL
+    int priority
     int users               # number of Stream objects that use it
     bint explained          # its operations are listed, not launched: its memory has no contents
     bint ended              # wrapped, its handle perhaps destroyed: `marker` is after all its work
-    bint pending            # operations are recorded for it that are not launched
     bint wants_commits      # a commit reaches its encoder even if nothing is recorded
-    bint failed             # its encoder keeps the error of a launch, which was not raised yet
     bint grouping           # operations are recorded without order among them
-    bint submitting         # a thread puts work on it: its turn, in which it may release the GIL
     int waiting             # number of threads that wait for their turn
     unsigned long submitter  # the thread that has the turn, or had the last one
     unsigned long thread    # number of the only thread that may put work on it; 0: any thread may
@@ -139,13 +144,10 @@ cdef struct StreamState:
     CUevent[PACE_EVENTS] pace_events
     unsigned long long[PACE_EVENTS] pace_puts   # number of commands before each event
     int pace_first, pace_count      # the ring of events that may not have been reached
-    bint capturing          # what is put on it becomes a part of a graph
     bint outside            # its recording uses outside memory
     bint behind             # it does not wait yet for the device's last undeclared kernel
-    bint idle               # a thread waited for it, and nothing was put on it since
     bint has_exported_handle    # other libraries have its handle: it is never `idle`
     unsigned long long recording_epoch
-    void* encoder           # its Recorder; NULL: none yet
     int nodes               # number of nodes that are recorded; -1: the stream records no batches
     int earlier             # number of nodes of the batches that the recorded one continues
     int position            # plus `nodes`: the next operation's position in the round
@@ -160,4 +162,3 @@ cdef struct StreamState:
     bint unmarked           # work was put behind that event, which is recorded when it is needed
     unsigned long long* failure     # see runtime/failure; NULL: no kernel reports failures yet
     Bin bins[NUM_BINS]
-    StreamState* next       # the next of the device's streams
