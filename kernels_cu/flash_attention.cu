@@ -16,51 +16,14 @@
 #pragma once
 
 #include "dependency.cuh"
-#include "memory.cuh"
+#include "flash_tiles.cuh"
 #include "mma.cuh"
-#include "online_softmax.cuh"
 #include "strided.cuh"
 #include "params/flash_attention.h"
 
 namespace cyrt {
 
 constexpr int KEYS = FLASH_KEYS;
-
-// Rows of keys or values in shared memory. Eight neighbouring ones are in different banks.
-template <class T, int WIDTH> struct alignas(VECTOR_BYTES) Tile {
-    T item[KEYS][WIDTH + 8];
-};
-
-// Begins to copy rows `first` and further to a tile; rows and features that there are not become 0.
-template <int THREADS, class T, int WIDTH>
-__device__ inline void fetch_tile(Tile<T, WIDTH>& to, const T* from, int64 step, int first,
-                                  int rows, uint32 features) {
-    constexpr int VECTOR = VECTOR_BYTES / sizeof(T), VECTORS = WIDTH / VECTOR;
-    const uint32 feature = threadIdx.x % VECTORS * VECTOR, row = threadIdx.x / VECTORS;
-    const uint32 known = feature < features ? min(features - feature, VECTOR) * sizeof(T) : 0;
-#pragma unroll
-    for (int i = 0; i < KEYS; i += THREADS / VECTORS) {
-        const int at = first + row + i;
-        const uint32 nbytes = at < rows ? known : 0;
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
-                         uint32(__cvta_generic_to_shared(&to.item[row + i][feature]))),
-                     "l"(from + (nbytes ? at * step + feature : 0)), "r"(nbytes)
-                     : "memory");
-    }
-}
-
-// What this thread copies is there, and then what the others do, who also have read what they had.
-__device__ inline void await_tile() {
-    asm volatile("cp.async.wait_all;" ::: "memory");
-    __syncthreads();
-}
-
-// Two neighbouring features of a row, a multiple of 4 bytes from its beginning.
-template <class T>
-__device__ inline uint32 load_pair(const T* row, uint32 feature, uint32 features) {
-    if (feature + 1 < features) return *reinterpret_cast<const uint32*>(row + feature);
-    return feature < features ? row[feature].bits : 0;
-}
 
 // What a warp works on: `TILES` times 16 rows of queries. Lanes are 8 groups of 4: of a result of the
 // tensor core, a lane has rows `group` and group + 8, and the columns 2 * member and the next one.
@@ -111,7 +74,7 @@ template <class T, int WIDTH, int TILES> struct Rows {
         }
     }
 
-    __device__ void multiply_keys(const Tile<T, WIDTH>& keys) {
+    __device__ void multiply_keys(const Tile<T, KEYS, WIDTH>& keys) {
         memset(logits, 0, sizeof(logits));
         const uint32 key = lane / 16 * 8 + lane % 8, feature = lane / 8 % 2 * 8;
 #pragma unroll
@@ -218,7 +181,7 @@ template <class T, int WIDTH, int TILES> struct Rows {
         }
     }
 
-    __device__ void multiply_values(const Tile<T, WIDTH>& tile) {
+    __device__ void multiply_values(const Tile<T, KEYS, WIDTH>& tile) {
 #pragma unroll
         for (int k = 0; k < KEYS / 16; ++k) {
             uint32 weights[TILES][4];
@@ -261,14 +224,8 @@ template <class T, int WIDTH, int TILES> struct Rows {
 #pragma unroll
                 for (int n = 0; n < WIDTH / 8; ++n) {
                     const uint32 feature = 8 * n + 2 * member;
-                    const uint32 two = pack<T>(values[t][n][2 * half] * factor,
-                                               values[t][n][2 * half + 1] * factor);
-                    if (args.features % 2 == 0) {  // so every row begins at a word
-                        if (feature < args.features) *reinterpret_cast<uint32*>(to + feature) = two;
-                    } else {
-                        if (feature < args.features) to[feature] = {uint16(two)};
-                        if (feature + 1 < args.features) to[feature + 1] = {uint16(two >> 16)};
-                    }
+                    store_pair(to, feature, args.features, values[t][n][2 * half] * factor,
+                               values[t][n][2 * half + 1] * factor);
                 }
             }
         }
@@ -278,7 +235,7 @@ template <class T, int WIDTH, int TILES> struct Rows {
 template <class T, int WIDTH, int TILES, bool MASKED>
 __device__ inline void flash_attention(const FlashAttention& args) {
     constexpr int THREADS = FLASH_ROWS / (16 * TILES) * 32;
-    __shared__ Tile<T, WIDTH> keys, values;
+    __shared__ Tile<T, KEYS, WIDTH> keys, values;
     wait_for_dependencies(args);
     launch_dependents();
     // The last rows of a head come first: of a causal mask, they take the longest.

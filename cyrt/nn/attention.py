@@ -17,6 +17,7 @@ from cyrt.nn.cached_attention import MAX_KEYS, MAX_ROWS, MAX_WIDTH, attend
 from cyrt.nn.flash_attention import MAX_KEYS as FLASH_KEYS
 from cyrt.nn.flash_attention import MAX_WIDTH as FLASH_WIDTH
 from cyrt.nn.flash_attention import attend as attend_by_tiles
+from cyrt.nn.flash_attention import gradients as gradients_by_tiles
 from cyrt.nn.rope import rope as _rope
 from cyrt.nn.softmax import softmax, softmax_vjp
 from cyrt.ops.arange import arange
@@ -228,11 +229,7 @@ def attend_with_cache(
 def _attend(
     q: Array, k: Array, v: Array, scale: float, mask: Array | str | None, sinks: Array | None
 ) -> Array:
-    if (
-        q.dtype.name in _FLASH_TYPES
-        and q.shape[3] <= FLASH_WIDTH
-        and max(q.shape[2], k.shape[2]) <= FLASH_KEYS
-    ):
+    if _is_for_tiles(q, k):
         array = mask if isinstance(mask, Array) else None
         return attend_by_tiles(q, k, v, array, isinstance(mask, str), scale, sinks)
     return _multiply(q, k, v, scale, mask, sinks)
@@ -248,8 +245,19 @@ def attention_vjp(
 ) -> tuple[Array, Array, Array]:
     """Compute the gradients of :func:`attention` from that of its result.
 
-    Weights and their gradients are in memory for some heads at a time: at most 256 MiB of weights,
-    or, if these are more, the weights of the heads of queries that share a head of keys.
+    Sums are float32 (for float64, float64). How the gradients are computed depends on the operands;
+    the first line that fits is used:
+
+    | type | features | mask | computed by |
+    |---|---|---|---|
+    | 16 bits | at most 128 | None, "causal" | two launches, with tensor cores |
+    | any | any | any | products, with the weights in memory |
+
+    Tensor cores compute weights, and gradients of their logits, from tiles of the operands. They
+    round both to the operands' type before they multiply them; a gradient of float16 beyond 65,504
+    becomes infinity. Memory holds 8 bytes for each row of queries. Products keep weights and their
+    gradients in memory for some heads at a time: at most 256 MiB of weights, or, if these are more,
+    the weights of the heads of queries that share a head of keys.
 
     Parameters
     ----------
@@ -278,6 +286,10 @@ def attention_vjp(
     >>> of_q, of_k, of_v = cyrt.nn.attention_vjp(g, q, k, v, mask="causal")
     >>> of_k.shape
     (1, 2, 5, 8)
+
+    Notes
+    -----
+    Computation by tiles: Dao et al., arXiv:2205.14135.
     """
     name = "attention_vjp"
     check_operands(name, q, k, v)
@@ -289,6 +301,8 @@ def attention_vjp(
     check_device(g, q, name, "g")
     _check_mask(name, mask, q, k)
     factor = _scale_of(name, scale, q)
+    if not isinstance(mask, Array) and _is_for_tiles(q, k):
+        return gradients_by_tiles(g, q, k, v, mask is not None, factor)
     (batches, heads, rows, _), (_, shared, keys, _) = q.shape, k.shape
     group = heads // shared if shared else 0
     head_nbytes = group * rows * keys * dtype(_wide(q)).itemsize
@@ -415,6 +429,14 @@ def _weights(
 
 def _is_for_kernels(q: Array) -> bool:
     return q.dtype.name in _KERNEL_TYPES and q.shape[2] <= MAX_ROWS and q.shape[3] <= MAX_WIDTH
+
+
+def _is_for_tiles(q: Array, k: Array) -> bool:
+    return (
+        q.dtype.name in _FLASH_TYPES
+        and q.shape[3] <= FLASH_WIDTH
+        and max(q.shape[2], k.shape[2]) <= FLASH_KEYS
+    )
 
 
 def _scale_of(name: str, scale: float | None, q: Array) -> float:

@@ -12,3 +12,6 @@ def attend(
     scale: float,
     sinks: Array | None,
 ) -> Array: ...
+def gradients(
+    g: Array, q: Array, k: Array, v: Array, causal: bool, scale: float
+) -> tuple[Array, Array, Array]: ...

@@ -1,4 +1,4 @@
-"""Attention of many rows of queries, of 16-bit floats, in a launch."""
+"""Attention of many rows of queries, of 16-bit floats, in a launch, and its gradients in two."""
 
 from libc.string cimport memset
 
@@ -6,6 +6,10 @@ from cyrt.builtin.attention cimport Steps
 from cyrt.builtin.flash_attention cimport (
     BOOL_MASK, FLASH_OPERANDS, FLOAT_MASK, KEYS, MASK, MOST_FEATURES, MOST_KEYS, OUT, OWN_MASK,
     QUERIES, SINKS, VALUES, VECTOR_BYTES, FlashSpace, record_flash_attention,
+)
+from cyrt.builtin.flash_attention_vjp cimport (
+    OF_KEYS, OF_QUERIES, OF_VALUES, VJP_GRADIENT, VJP_KEYS, VJP_OPERANDS, VJP_QUERIES, VJP_VALUES,
+    VjpSpace, record_flash_attention_vjp,
 )
 from cyrt.builtin.library_attention cimport is_for_library
 from cyrt.builtin.operand cimport Operand
@@ -125,3 +129,34 @@ def attend(q, k, v, mask, bint causal, double scale, sinks):
     record_flash_attention(encoder_of(current_state(device_of(queries))), queries.code, operands,
                            &space)
     return out
+
+
+def gradients(g, q, k, v, bint causal, double scale):
+    """Compute the gradients of `attend` without an array as a mask, and without sinks.
+
+    The arguments have been checked as those of `attend`; g, the gradient of the result, has q's
+    shape and type. Returns the gradients of q, k and v.
+    """
+    cdef Operand[VJP_OPERANDS] operands
+    cdef VjpSpace space
+    cdef Array slopes, queries, keys, values, of_queries, of_keys, of_values
+    memset(operands, 0, sizeof(operands))
+    memset(&space, 0, sizeof(space))
+    slopes, queries = with_vectors(g, &space.gradient), with_vectors(q, &space.queries)
+    keys, values = with_vectors(k, &space.key_steps), with_vectors(v, &space.values)
+    of_queries = new_array(device_of(queries), queries.code, 4, queries.dims)
+    of_keys = new_array(device_of(keys), keys.code, 4, keys.dims)
+    of_values = new_array(device_of(values), values.code, 4, values.dims)
+    set_operand(&operands[OF_QUERIES], of_queries)
+    set_operand(&operands[OF_KEYS], of_keys)
+    set_operand(&operands[OF_VALUES], of_values)
+    set_operand(&operands[VJP_GRADIENT], slopes)
+    set_operand(&operands[VJP_QUERIES], queries)
+    set_operand(&operands[VJP_KEYS], keys)
+    set_operand(&operands[VJP_VALUES], values)
+    space.batches, space.heads, space.key_heads = queries.dims[0], queries.dims[1], keys.dims[1]
+    space.rows, space.keys, space.features = queries.dims[2], keys.dims[2], queries.dims[3]
+    space.causal, space.scale = causal, scale
+    record_flash_attention_vjp(encoder_of(current_state(device_of(queries))), queries.code,
+                               operands, &space)
+    return of_queries, of_keys, of_values
