@@ -278,6 +278,10 @@ def attention_vjp(
     ValueError, TypeError
         The errors of :func:`attention`; or g differs from q in shape or type.
 
+    Notes
+    -----
+    Computation by tiles: Dao et al., arXiv:2205.14135.
+
     Examples
     --------
     >>> import cyrt
@@ -286,10 +290,6 @@ def attention_vjp(
     >>> of_q, of_k, of_v = cyrt.nn.attention_vjp(g, q, k, v, mask="causal")
     >>> of_k.shape
     (1, 2, 5, 8)
-
-    Notes
-    -----
-    Computation by tiles: Dao et al., arXiv:2205.14135.
     """
     name = "attention_vjp"
     check_operands(name, q, k, v)
