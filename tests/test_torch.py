@@ -195,6 +195,7 @@ def test_other_threads_do_not_end_torchs_capture(module):
 
 
 @pytest.mark.gpu
+@pytest.mark.usefixtures("batched")
 def test_what_torchs_graph_would_not_contain_is_refused(module):
     if not torch.cuda.is_available():
         pytest.skip("PyTorch has no GPU")

@@ -168,7 +168,10 @@ def test_cudnn_is_listed_or_why_it_is_not_used(python, found, message):
     assert ("cyrt[cudnn1" in done.stdout) == (found.startswith("(None"))
 
 
-def test_one_source_for_info_its_json_and_show_config(python):
+def test_one_source_for_info_its_json_and_show_config(python, tmp_path):
+    # Other tests write to the common cache meanwhile.
+    chosen = {"CYRT_DEVICE": "emulated", "CYRT_MAX_OPS_PER_GRAPH": "77"}
+    chosen["CYRT_CACHE_DIR"] = str(tmp_path)
     done = python(
         """
         import contextlib, io, json
@@ -194,8 +197,7 @@ def test_one_source_for_info_its_json_and_show_config(python):
         assert not [line for line in text.splitlines() if line != line.rstrip()]
         print(json.dumps(facts))
         """,
-        CYRT_DEVICE="emulated",
-        CYRT_MAX_OPS_PER_GRAPH="77",
+        **chosen,
     )
     assert done.returncode == 0, done.stderr
     facts = json.loads(done.stdout)
@@ -204,12 +206,10 @@ def test_one_source_for_info_its_json_and_show_config(python):
     assert facts["python"].startswith(platform.python_version())
     assert re.fullmatch(r"\d+\.\d+\.\d+", facts["cython"])
     assert facts["driver"]["kind"] == "emulated device"
-    assert facts["settings"] == {"CYRT_DEVICE": "emulated", "CYRT_MAX_OPS_PER_GRAPH": "77"} | {
+    assert facts["settings"] == chosen | {
         name: os.environ[name]
         for name, setting in settings.SETTINGS.items()
-        if name in os.environ
-        and name not in ("CYRT_DEVICE", "CYRT_MAX_OPS_PER_GRAPH")
-        and settings.get(name) != setting.default
+        if name in os.environ and name not in chosen and settings.get(name) != setting.default
     }
     assert facts["devices"][0]["compute_capability"] == "9.0"
     assert facts["cache"].keys() == {"folder", "exists", "used", "entries", "bytes", "limit"}
