@@ -182,7 +182,7 @@ template <class T, int WIDTH, int TILES> struct QueryRows {
     static constexpr int THREADS = THREADS_OF<TILES>, KEYS = TILE_ROWS<WIDTH>, COLUMNS = 32;
     using KeyTile = Tile<T, KEYS, WIDTH>;
     const FlashAttentionVjp& args;
-    KeyTile (&keys)[2], (&values)[2];  // in shared memory
+    KeyTile (&keys)[2], (&values)[2];  // tiles in shared memory
     const T *k, *v;
     const WarpRows<TILES> lane;
     int buffer = 0, end, seen, seen_by_first;  // keys that the block sees, the warp, its first row
@@ -350,7 +350,7 @@ __device__ inline void key_gradients(const FlashAttentionVjp& args) {
     // Tiles are those of one head of queries after the other, each from the first row that sees a key.
     const bool causal = args.flags & ATTENTION_CAUSAL;
     const int begin = causal ? max(block + args.rows - args.keys, 0) / ROWS * ROWS : 0;
-    const int tiles = max(args.rows - begin + ROWS - 1, 0) / ROWS;  // of a head
+    const int tiles = max(args.rows - begin + ROWS - 1, 0) / ROWS;  // tiles of a head
 
     const WarpRows<TILES> lane(block);
     uint32 of_queries = head * args.group.size;  // the head of the next tile

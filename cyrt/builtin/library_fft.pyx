@@ -25,7 +25,7 @@ cdef enum:
     # than once, so the library also computes few of these, to and from real numbers, too. A few
     # shorter lines take own kernels as little time or less.
     LEAST_LONG = 1 << 17
-    LEAST_LINES = 16            # of shorter lines
+    LEAST_LINES = 16            # the fewest lines of FFT_LONGEST points or less
     LEAST_DIRECT = 1 << 16      # the prime factors of n are 2, 3, 5 and 7
     LEAST_OTHER = 1 << 12       # others, which own kernels transform by Bluestein's algorithm
     LEAST_SEVERAL = 1 << 21     # along several axes

@@ -70,8 +70,9 @@ ctypedef fused Params:
 cdef enum:
     SMALL_SIDE = 32         # rows and columns of a small tile
     PART_UNIT = 32          # a multiple of every tile's depth
-    # A small tile takes 1.5 us for each 32 elements of the summed dimension (H200), and the launch
-    # that adds parts 2 us and more: it has to save some elements.
+    # A small tile takes 1.5 us for each 32 elements of the summed dimension (measured on an H200).
+    # Another launch adds the parts of a sum and takes 2 us or more. So sums are split only if each
+    # tile then has at least LEAST_SAVED fewer elements to add.
     PART_DEPTH = 64         # the least depth of a tile's part
     LEAST_SAVED = 128
     WIDE = 128              # the minimum number of columns of a skinny product

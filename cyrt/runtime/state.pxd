@@ -114,7 +114,8 @@ cdef struct Bin:
 # One CUstream and the free blocks ordered on it. It is never freed, so that no pointer to it
 # dangles: a new Stream of the same priority reuses the state of an ended Stream.
 cdef struct StreamState:
-    # What a wait for all streams of a device reads of each is in one cache line.
+    # A wait for all streams of a device reads the fields down to `submitting`: they share one cache
+    # line.
     CUstream handle
     StreamState* next       # the next of the device's streams
     void* encoder           # its Recorder; NULL: none yet

@@ -5,7 +5,7 @@
 #include "params/begin.h"
 
 enum {
-    FLASH_VJP_ROWS = 128,   // of queries or keys, whose gradients a block computes
+    FLASH_VJP_ROWS = 128,   // rows of queries, or keys, whose gradients a block computes
     FLASH_VJP_NARROW = 64,  // features that the kernels of narrow heads hold
     FLASH_VJP_WIDE = 128    // those of wide heads
 };
@@ -18,10 +18,10 @@ struct CYRT_PARAMETERS FlashAttentionVjp {
     CYRT_POINTER(const void) q;
     CYRT_POINTER(const void) k;
     CYRT_POINTER(const void) v;
-    CYRT_POINTER(void) sums;  // of each row of queries, (batch, heads, all_rows), contiguous
+    CYRT_POINTER(void) sums;  // one for each row of queries, (batch, heads, all_rows), contiguous
     struct AttentionStrides g_step, q_step, k_step, v_step;
     float scale;   // from products to logits, whose powers of 2 are taken; it is above 0
-    float factor;  // of the gradients of products
+    float factor;  // multiplies the gradients of products
     int rows, keys;
     int all_rows;  // a multiple of FLASH_VJP_ROWS
     unsigned int features, flags;
