@@ -15,6 +15,7 @@ cdef extern from "params/linalg.h" nogil:
         LINALG_VECTORS
         LINALG_HERMITIAN
         LINALG_REFLECTIONS
+        LINALG_PART
         LINALG_TILE
         LINALG_SWEEPS
         LINALG_SPARE

@@ -8,7 +8,9 @@ from cpython.object cimport PyObject
 from libc.string cimport memset
 
 from cyrt.builtin.entry cimport Entry, entry_of, op_code
-from cyrt.builtin.grid cimport MAX_BLOCKS, ceiling, power_of_two, set_geometry
+from cyrt.builtin.grid cimport (
+    MAX_BLOCKS, ceiling, multiprocessors_of, power_of_two, set_geometry,
+)
 from cyrt.builtin.launch cimport Launch, record_launch
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.workspace cimport allocate_workspace
@@ -36,6 +38,7 @@ cdef int EIG = op_code("eig")
 # The memory of the streams' failure words. A state is never freed, and neither is its word.
 cdef list words = []
 cdef long long shared_limit = 1 << 30   # the devices' own limits are lower
+cdef long long busy = 256               # threads that keep a multiprocessor busy
 
 
 def param_bytes(row):
@@ -60,6 +63,10 @@ cdef inline long long odd(long long n) noexcept:
     return n | 1
 
 
+cdef inline long long rounded(long long n) noexcept:
+    return ceiling(n, LINALG_PART) * LINALG_PART
+
+
 cdef long long work_elements(int op, const Linalg* params) noexcept:
     """Return the elements of a block's shared memory, or of a matrix's workspace."""
     cdef long long m = params.m, n = params.n, k = params.k
@@ -76,7 +83,8 @@ cdef long long work_elements(int op, const Linalg* params) noexcept:
     if op == QR:
         return 3 * min(m, n) + (n + (k if params.flags & LINALG_VECTORS else 0)) * odd(m)
     if op == JACOBI:
-        return LINALG_SPARE + 2 * n + k + k * odd(m) + n * odd(n)
+        return rounded(LINALG_SPARE + 2 * n + k + k * (rounded(m) | LINALG_PART)
+                       + n * (rounded(n) | LINALG_PART))
     return n + 3 * n * odd(n)           # eig
 
 
@@ -95,13 +103,20 @@ def limit_shared_bytes(long long nbytes):
     return before
 
 
+def keep_busy(long long threads):
+    """Set how many threads keep a multiprocessor busy, for measurements; return that before."""
+    global busy
+    before, busy = busy, threads
+    return before
+
+
 cdef long long useful_threads(int op, const Linalg* params) noexcept:
     """Return how many threads have something to do in most steps."""
     cdef long long m = params.m, n = params.n, k = params.k
     if op == QR:
-        return power_of_two(m, 1, WARP) * <long long>max(n, k) // 2
+        return power_of_two(ceiling(m, LINALG_PART), 1, WARP) * <long long>max(n, k) // 2
     if op == JACOBI:
-        return power_of_two(m, 1, WARP) * (n + 1) // 2
+        return power_of_two(ceiling(m, LINALG_PART), 1, WARP) * (n + 1) // 2
     if op == TRIANGULAR:
         return n * min(k, LINALG_TILE) // 2
     if op == SOLVE:
@@ -127,7 +142,7 @@ cdef int record_linalg(Recorder encoder, int op, int dtype, Linalg* params,
     cdef Operand[NUM_OPERANDS + 1] used
     cdef Launch launch
     cdef Memory workspace = None
-    cdef long long elements, size
+    cdef long long elements, size, blocks, threads, fill
     cdef int i
     cdef unsigned int writes = 1 << X | 1 << Y | 1 << Z | 1 << INFO | 1 << NUM_OPERANDS
     for i in range(NUM_OPERANDS):
@@ -142,7 +157,12 @@ cdef int record_linalg(Recorder encoder, int op, int dtype, Linalg* params,
     size = launch.entry.itemsizes[0]
     elements = work_elements(op, params)
     if fits(encoder.state, op, dtype, params):
-        set_block(&launch, batch * params.tiles, useful_threads(op, params))
+        # Each warp computes the scalars of all steps: many blocks have few warps each.
+        blocks, threads = batch * params.tiles, useful_threads(op, params)
+        fill = busy * multiprocessors_of(encoder.state.ordinal)
+        while threads > WARP and blocks * threads > fill:
+            threads //= 2
+        set_block(&launch, blocks, threads)
         launch.geometry.smem = <unsigned int>(elements * size)
         allow_smem(<LoadedFunction>launch.entry.functions[SHARED], launch.geometry.smem)
         return record_launch(encoder, &launch, params, used, NUM_OPERANDS, writes)

@@ -11,6 +11,12 @@
 
 namespace cyrt {
 
+// The elements of a column that a lane loads at once. Columns end with zeros, which rotations keep, so
+// that their length is a multiple of LINALG_PART.
+template <class T> struct alignas(16) Part {
+    T element[LINALG_PART];
+};
+
 // The memory of one matrix, in elements of T; cyrt/builtin/linalg.pyx computes its size.
 template <class T> struct JacobiMemory {
     using R = RealOf<T>;
@@ -23,14 +29,19 @@ template <class T> struct JacobiMemory {
     int32* rotated;    // by sweep: whether a pair was rotated; the last one: not finite
 
     __device__ JacobiMemory(T* work, int m, int n, int q) {
-        scalars = reinterpret_cast<R*>(work);
-        rotated = reinterpret_cast<int32*>(work + 4);
-        norms = reinterpret_cast<R*>(work + LINALG_SPARE);
-        places = reinterpret_cast<int32*>(work + LINALG_SPARE + n);
-        vector = work + LINALG_SPARE + 2 * n;
-        g = {vector + q, odd(m)};
-        v = {g.elements + g.stride * q, odd(n)};
+        g = {work, stride_of(m)};
+        v = {work + g.stride * q, stride_of(n)};
+        vector = v.elements + v.stride * n;
+        norms = reinterpret_cast<R*>(vector + q);
+        places = reinterpret_cast<int32*>(vector + q + n);
+        scalars = reinterpret_cast<R*>(vector + q + 2 * n);
+        rotated = reinterpret_cast<int32*>(vector + q + 2 * n + 4);
     }
+    __device__ static int rounded(int rows) {
+        return (rows + LINALG_PART - 1) / LINALG_PART * LINALG_PART;
+    }
+    // An odd number of parts: different columns begin in different banks.
+    __device__ static int stride_of(int rows) { return rounded(rows) | LINALG_PART; }
 };
 
 // Vectors that are shorter than this part of the longest one count as 0.
@@ -50,46 +61,48 @@ template <class T>
 __device__ inline void jacobi_load(const Linalg& args, int64 matrix, const JacobiMemory<T>& to) {
     using R = RealOf<T>;
     JacobiShape shape(args);
-    int m = shape.m, n = shape.n, height = shape.transposed ? n : m,
-        width = shape.transposed ? m : n;
-    RowMajor<const T> a = {global<T>(args.a) + matrix * m * n, width};
+    int m = shape.m, n = shape.n, rows = to.rounded(m);
+    int height = shape.transposed ? n : rows, width = shape.transposed ? rows : n;
+    RowMajor<const T> a = {global<T>(args.a) + matrix * m * n, shape.transposed ? m : n};
     bool upper = args.flags & LINALG_UPPER;
     Spread all(width);
     R largest = 0;
     for (int i = all.row; i < height; i += all.rows) {
         for (int j = all.column; j < width; j += all.columns) {
-            T value = a(i, j);
+            T value = (shape.transposed ? j : i) < m ? a(i, j) : number<T>(0);
             if (shape.hermitian && i == j) value = number<T>(real(value));
-            if (shape.hermitian && i != j && (i < j) != upper) value = conj(a(j, i));
+            if (shape.hermitian && i < m && i != j && (i < j) != upper) value = conj(a(j, i));
             largest = maximum(largest, maximum(abs(real(value)), abs(imaginary(value))));
             (shape.transposed ? to.g(j, i) : to.g(i, j)) = shape.transposed ? conj(value) : value;
         }
     }
     largest = greatest(largest);
-    R scale = power_below(largest), sums = 0, squares = 0, shift = 0;
+    R scale = power_below(largest), sums = 0, shift = 0;
     bool finite = isfinite(largest);
     Groups group(m);
     for (int base = 0; base < n; base += group.count) {
         int c = base + group.index;
-        R sum = 0;
+        R sum = 0, squares = 0;
         for (int i = group.lane; c < n && i < m; i += group.lanes) {
             to.g(i, c) = to.g(i, c) * (R(1) / scale);
             sum += size_of(to.g(i, c)), squares += square(to.g(i, c));
         }
-        sums = maximum(sums, group.sum(sum));
+        if (!shape.hermitian) continue;
+        sums = maximum(sums, group.sum(sum)), squares = group.sum(squares);
+        if (group.lane == 0 && c < n) to.norms[c] = squares;
     }
     // The greatest sum of a column is a bound of the eigenvalues, and so is Frobenius' norm.
     if (shape.hermitian) {
-        squares = block_reduce(squares, [](R x, R y) { return x + y; }, R(0));
-        shift = R(1.25) * minimum(greatest(sums), sqrt(squares));
+        R most = greatest(sums);
+        shift = R(1.25) * minimum(most, sqrt(sum_of<R>(n, [&](int c) { return to.norms[c]; })));
     }
     for (int i = threadIdx.x; shape.hermitian && i < n; i += blockDim.x) {
         to.g(i, i) = to.g(i, i) + number<T>(shift);
     }
-    Spread square_of(n);
-    for (int j = square_of.row; shape.vectors && j < n; j += square_of.rows) {
-        for (int i = square_of.column; i < n; i += square_of.columns)
-            to.v(i, j) = number<T>(i == j);
+    rows = to.rounded(n);
+    Spread basis(rows);
+    for (int j = basis.row; shape.vectors && j < n; j += basis.rows) {
+        for (int i = basis.column; i < rows; i += basis.columns) to.v(i, j) = number<T>(i == j);
     }
     if (threadIdx.x <= LINALG_SWEEPS) {
         to.rotated[threadIdx.x] = threadIdx.x == LINALG_SWEEPS ? !finite : 0;
@@ -100,55 +113,107 @@ __device__ inline void jacobi_load(const Linalg& args, int64 matrix, const Jacob
 
 // The columns of pair number `pair` of a round; n is even.
 __device__ inline void pair_of(int pair, int round, int n, int* i, int* j) {
-    int first = pair ? (round + pair) % (n - 1) : n - 1;
-    int second = pair ? (round - pair + n - 1) % (n - 1) : round;
+    int first = round + pair, second = round - pair;
+    if (first >= n - 1) first -= n - 1;
+    if (second < 0) second += n - 1;
+    if (pair == 0) second = n - 1;
     *i = min(first, second), *j = max(first, second);
 }
 
-// a / |a|, conjugated; of a real number exactly 1 or -1.
+// 1 / a with the accuracy of the type, but not correctly rounded; a is a normal number.
+__device__ inline float reciprocal(float a) { return __fdividef(1.0f, a); }
+__device__ inline double reciprocal(double a) { return 1.0 / a; }
+
+// Functions of a number of at most 1 whose square does not vanish: its magnitude, and the number over
+// that.
+template <class T> __device__ inline if_real<T> magnitude_of(T a) { return abs(a); }
+template <class T> __device__ inline T magnitude_of(complex<T> a) { return sqrt(square(a)); }
 template <class T> __device__ inline if_real<T> phase_of(T a, T) { return copysign(T(1), a); }
 template <class T> __device__ inline complex<T> phase_of(complex<T> a, T size) {
-    return {a.re / size, -a.im / size};
+    return a * reciprocal(size);
 }
 
-// Turns two columns, the second one after its multiplication by `phase`. `half` is the tangent of
-// half the angle: what is added to the columns then has small errors if the angle is small.
-template <class T>
-__device__ inline void turn(ColumnMajor<T> a, int rows, int i, int j, const Groups& group,
-                            RealOf<T> sine, RealOf<T> half, T phase) {
-    for (int r = group.lane; r < rows; r += group.lanes) {
-        T first = a(r, i), second = a(r, j) * phase;
-        a(r, i) = first - (second + first * half) * sine;
-        a(r, j) = second + (first - second * half) * sine;
+// Parts of two columns.
+template <class T> struct TwoParts {
+    Part<T> first, second;
+
+    __device__ static Part<T>* parts(ColumnMajor<T> a, int column) {
+        return reinterpret_cast<Part<T>*>(a.elements + int64(column) * a.stride);
     }
+    __device__ void load(ColumnMajor<T> a, int i, int j, int part) {
+        first = parts(a, i)[part], second = parts(a, j)[part];
+    }
+    __device__ void store(ColumnMajor<T> a, int i, int j, int part) const {
+        parts(a, i)[part] = first, parts(a, j)[part] = second;
+    }
+    // `sine` is the sine of the angle times the phase; `missing` is 1 less the cosine: what is added
+    // then has small errors if the angle is small.
+    __device__ void turn(T sine, RealOf<T> missing) {
+        T opposite = conj(sine);
+#pragma unroll
+        for (int k = 0; k < LINALG_PART; ++k) {
+            T x = first.element[k], y = second.element[k];
+            first.element[k] = x - (x * missing + y * sine);
+            second.element[k] = y - (y * missing - x * opposite);
+        }
+    }
+};
+
+// Turns columns i and j of G, and those of V, which are not longer.
+template <class T>
+__device__ inline void turn(const JacobiMemory<T>& memory, const JacobiShape& shape,
+                            const Groups& group, int i, int j, T sine, RealOf<T> missing) {
+    int last = shape.vectors ? shape.n : 0;
+    for (int part = group.lane; part * LINALG_PART < shape.m; part += group.lanes) {
+        TwoParts<T> g, v;
+        bool both = part * LINALG_PART < last;
+        g.load(memory.g, i, j, part);
+        if (both) v.load(memory.v, i, j, part);
+        g.turn(sine, missing), g.store(memory.g, i, j, part);
+        if (both) v.turn(sine, missing), v.store(memory.v, i, j, part);
+    }
+}
+
+// The cosine of the angle between two columns of m elements that counts as 0.
+template <class R> __device__ inline R tolerance_of(int m) {
+    return Limits<R>::epsilon * (R(2) + R(0.25) * sqrt(R(m)));
 }
 
 // Makes two columns orthogonal; returns whether they were so far from it that another sweep is
 // needed. All lanes of a warp take part.
 template <class T>
 __device__ inline bool rotate(const JacobiMemory<T>& memory, const JacobiShape& shape,
-                              const Groups& group, int i, int j, bool active) {
+                              const Groups& group, int i, int j, RealOf<T> tolerance, bool active) {
     using R = RealOf<T>;
     R first = 0, second = 0;
     T product = number<T>(0);
-    for (int r = group.lane; active && r < shape.m; r += group.lanes) {
-        T a = memory.g(r, i), b = memory.g(r, j);
-        first += square(a), second += square(b);
-        product = product + conj(a) * b;
+    for (int part = group.lane; active && part * LINALG_PART < shape.m; part += group.lanes) {
+        TwoParts<T> g;
+        g.load(memory.g, i, j, part);
+#pragma unroll
+        for (int k = 0; k < LINALG_PART; ++k) {
+            T a = g.first.element[k], b = g.second.element[k];
+            first += square(a), second += square(b), product = product + conj(b) * a;
+        }
     }
-    first = group.sum(first), second = group.sum(second), product = group.sum(product);
-    R least = square(NEGLIGIBLE<R>), angle = abs(product);
-    R tolerance = Limits<R>::epsilon * (R(2) + R(0.25) * sqrt(R(shape.m)));
-    R bound = tolerance * sqrt(first) * sqrt(second);
-    if (!active || !(first > least && second > least) || !(angle > bound)) return false;
-    R ratio = (second - first) / (R(2) * angle);
-    R tangent = copysign(R(1), ratio) / (abs(ratio) + hypot(R(1), ratio));
-    R cosine = R(1) / sqrt(R(1) + tangent * tangent), sine = cosine * tangent;
-    R half = sine / (R(1) + cosine);
-    T phase = phase_of(product, angle);
-    turn(memory.g, shape.m, i, j, group, sine, half, phase);
-    if (shape.vectors) turn(memory.v, shape.n, i, j, group, sine, half, phase);
-    return angle > R(8) * bound;
+#pragma unroll 1
+    for (int lanes = group.lanes / 2; lanes; lanes /= 2) {
+        first += shuffle_xor(first, lanes), second += shuffle_xor(second, lanes);
+        product = product + shuffle_xor(product, lanes);
+    }
+    // All are divided by both norms: then squares neither overflow nor vanish.
+    R least = square(NEGLIGIBLE<R>), scale = rsqrt(first) * rsqrt(second);
+    T cosine_between = product * scale;
+    R size = magnitude_of(cosine_between), difference = (second - first) * scale;
+    if (!active || !(first > least && second > least) || !(size > tolerance)) return false;
+    R twice = R(2) * size;
+    R tangent = copysign(twice, difference) *
+                reciprocal(abs(difference) + sqrt(difference * difference + twice * twice));
+    R cosine = rsqrt(R(1) + tangent * tangent), sine = cosine * tangent;
+    R missing = sine * sine * reciprocal(R(1) + cosine);
+    T turned = phase_of(cosine_between, size) * sine;
+    turn(memory, shape, group, i, j, turned, missing);
+    return size > R(8) * tolerance;
 }
 
 // Completes the columns of g that are negligible, and those beyond n, to an orthonormal basis: each
@@ -179,7 +244,6 @@ __device__ inline void complete_basis(const JacobiMemory<T>& memory, const Jacob
                     if (group.lane == 0 && other < q) memory.vector[other] = sum;
                 }
                 __syncthreads();
-                outside = 0;
                 for (int i = threadIdx.x; i < m; i += blockDim.x) {
                     T value = pass ? memory.g(i, c) : number<T>(i == unit);
                     for (int other = 0; other < q; ++other) {
@@ -189,9 +253,10 @@ __device__ inline void complete_basis(const JacobiMemory<T>& memory, const Jacob
                         if (used) value = value - memory.g(i, other) * memory.vector[other];
                     }
                     memory.g(i, c) = value;
-                    outside += square(value);
                 }
-                outside = block_reduce(outside, [](R a, R b) { return a + b; }, R(0));
+                __syncthreads();
+                outside = sum_of<R>(m, [&](int i) { return square(memory.g(i, c)); });
+                __syncthreads();
                 if (!(outside * R(2 * m) > R(1))) break;
             }
             if (outside * R(2 * m) > R(1)) {
@@ -310,13 +375,15 @@ template <class T> __device__ inline void jacobi(const Linalg& args) {
     int even = shape.n + shape.n % 2, pairs = even / 2;
     Groups group(shape.m);
     bool finite = memory.rotated[LINALG_SWEEPS] == 0;
+    RealOf<T> tolerance = tolerance_of<RealOf<T>>(shape.m);
     for (int sweep = 0; finite && sweep < LINALG_BLOCK_SWEEPS; ++sweep) {
         bool rotated = false;
         for (int round = 0; round < even - 1; ++round) {
             for (int base = 0; base < pairs; base += group.count) {
                 int i, j, pair = base + group.index;
                 pair_of(pair < pairs ? pair : 0, round, even, &i, &j);
-                rotated |= rotate(memory, shape, group, i, j, pair < pairs && j < shape.n);
+                rotated |=
+                    rotate(memory, shape, group, i, j, tolerance, pair < pairs && j < shape.n);
             }
             __syncthreads();
         }
@@ -352,7 +419,9 @@ template <class T> __device__ inline void jacobi_round(const Linalg& args) {
     if (memory.rotated[LINALG_SWEEPS] || (sweep && !memory.rotated[sweep - 1])) return;
     pair_of(pair, round, even, &i, &j);
     if (j >= shape.n) return;
-    if (rotate(memory, shape, Groups(WARP), i, j, true)) memory.rotated[sweep] = 1;
+    RealOf<T> tolerance = tolerance_of<RealOf<T>>(shape.m);
+    if (rotate(memory, shape, Groups(WARP * LINALG_PART), i, j, tolerance, true))
+        memory.rotated[sweep] = 1;
 }
 
 // ... and a block stores the results.

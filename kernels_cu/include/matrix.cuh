@@ -65,13 +65,13 @@ __device__ inline double power_below(double a) {
 // Rows, or columns, of `stride` elements.
 template <class T> struct RowMajor {
     T* elements;
-    int64 stride;
-    __device__ T& operator()(int i, int j) const { return elements[i * stride + j]; }
+    int stride;
+    __device__ T& operator()(int i, int j) const { return elements[int64(i) * stride + j]; }
 };
 template <class T> struct ColumnMajor {
     T* elements;
-    int64 stride;
-    __device__ T& operator()(int i, int j) const { return elements[j * stride + i]; }
+    int stride;
+    __device__ T& operator()(int i, int j) const { return elements[int64(j) * stride + i]; }
 };
 
 // The number of elements from one row (or column) of n elements to the next one in shared memory.
@@ -100,13 +100,15 @@ struct Spread {
     }
 };
 
-// The threads of a block as groups of lanes, each for a vector of so many elements. All groups of a
-// warp take part in each reduction.
+// The threads of a block as groups of lanes, each for a vector of so many elements: a lane has up to
+// LINALG_PART of them, or more of vectors that are longer than LINALG_PART warps. The number of lanes,
+// and so the rounding errors of a sum, do not depend on the batch. All groups of a warp take part in
+// each reduction.
 struct Groups {
     int lane, lanes, index, count;
 
     __device__ explicit Groups(int length) {
-        int shift = length <= 1 ? 0 : min(5, 32 - __clz(length - 1));
+        int shift = length <= LINALG_PART ? 0 : min(5, 32 - __clz((length - 1) / LINALG_PART));
         lanes = 1 << shift, count = blockDim.x >> shift;
         lane = threadIdx.x & (lanes - 1), index = threadIdx.x >> shift;
     }
@@ -117,6 +119,13 @@ struct Groups {
 
 template <class T> __device__ inline T greatest(T value) {
     return block_reduce(value, [](T a, T b) { return maximum(a, b); }, T(0));
+}
+
+// The sum of n numbers; each warp computes it, so that it does not depend on the number of warps.
+template <class R, class F> __device__ inline R sum_of(int n, F number_at) {
+    R sum = 0;
+    for (int i = threadIdx.x % WARP; i < n; i += WARP) sum += number_at(i);
+    return warp_reduce(sum, [](R a, R b) { return a + b; });
 }
 
 // -- results --------------------------------------------------------------------------------------

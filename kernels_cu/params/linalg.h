@@ -16,6 +16,7 @@ enum LinalgFlags {
 };
 
 enum {
+    LINALG_PART = 4,           // elements of a vector that a lane has, a power of two
     LINALG_TILE = 32,          // right-hand sides that a block solves for
     LINALG_SWEEPS = 24,        // the most sweeps of Jacobi's method by several launches
     LINALG_BLOCK_SWEEPS = 60,  // the most sweeps in one block
