@@ -3,7 +3,7 @@
 //
 // Each macro makes the kernels of an operation, whose parameters are Linalg:
 // CYRT_LINALG_SHARED(name, function, type) one for shared memory, CYRT_LINALG one for each kind of
-// memory, CYRT_JACOBI(name, type) those of a method with rounds.
+// memory, CYRT_LINALG_SMALL one for registers, CYRT_JACOBI(name, type) those of a method with rounds.
 #pragma once
 
 #include "cholesky.cuh"
@@ -22,6 +22,9 @@
 #define CYRT_LINALG(NAME, FUNCTION, TYPE)                        \
     CYRT_LINALG_KERNEL(NAME, (cyrt::FUNCTION<TYPE, true>(args))) \
     CYRT_LINALG_KERNEL(NAME##_large, (cyrt::FUNCTION<TYPE, false>(args)))
+
+#define CYRT_LINALG_SMALL(NAME, FUNCTION, TYPE) \
+    CYRT_LINALG_KERNEL(NAME##_small, cyrt::FUNCTION##_small<TYPE>(args))
 
 #define CYRT_JACOBI(NAME, TYPE)                                      \
     CYRT_LINALG_KERNEL(NAME, cyrt::jacobi<TYPE>(args))               \

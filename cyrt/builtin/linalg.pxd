@@ -16,6 +16,8 @@ cdef extern from "params/linalg.h" nogil:
         LINALG_HERMITIAN
         LINALG_REFLECTIONS
         LINALG_PART
+        LINALG_ROWS
+        LINALG_ROW_BYTES
         LINALG_TILE
         LINALG_SWEEPS
         LINALG_SPARE

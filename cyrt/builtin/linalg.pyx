@@ -1,8 +1,9 @@
 # cython: cdivision=True
 """Factorizations of matrices: the launches of linalg.cu. The matrices of a batch that fit into the
-shared memory of a block have a block each. For others, the block works in the workspace or in the
-result; Jacobi's method then uses many blocks, and a launch for each round. Operations that have one
-kernel are for matrices that fit."""
+shared memory of a block have a block each; some operations have a kernel for small ones, which are
+in registers. For others, the block works in the workspace or in the result; Jacobi's method then
+uses many blocks, and a launch for each round. Operations without a large kernel are for matrices
+that fit."""
 
 from cpython.object cimport PyObject
 from libc.string cimport memset
@@ -26,6 +27,8 @@ cdef enum:
     MOST_THREADS = 512
     SHARED = 0                  # kernels, in the order of Row.kernels
     LARGE = 1
+    SMALL = 1
+    SMALL_QR = 2
     BEGIN = 1                   # those of Jacobi's method
     ROUND = 2
     END = 3
@@ -38,7 +41,6 @@ cdef int EIG = op_code("eig")
 # The memory of the streams' failure words. A state is never freed, and neither is its word.
 cdef list words = []
 cdef long long shared_limit = 1 << 30   # the devices' own limits are lower
-cdef long long busy = 256               # threads that keep a multiprocessor busy
 
 
 def param_bytes(row):
@@ -103,11 +105,23 @@ def limit_shared_bytes(long long nbytes):
     return before
 
 
-def keep_busy(long long threads):
-    """Set how many threads keep a multiprocessor busy, for measurements; return that before."""
-    global busy
-    before, busy = busy, threads
-    return before
+cdef int small_variant(const Entry* entry, int op, const Linalg* params) noexcept:
+    """Return the kernel that has matrices in registers, or SHARED if they are too large for it."""
+    cdef long long rows = params.m if op == QR else params.n, most
+    if rows > min(LINALG_ROWS, LINALG_ROW_BYTES // entry.itemsizes[0]):
+        return SHARED
+    if op == CHOLESKY or (op == SOLVE and params.flags & LINALG_IDENTITY):
+        return SMALL
+    if op == QR and not params.flags & LINALG_REFLECTIONS:
+        most = min(MOST_THREADS, (<LoadedFunction>entry.functions[SMALL_QR]).max_threads)
+        if power_of_two(columns_of_qr(params), WARP, 2 * MOST_THREADS) <= most:
+            return SMALL_QR
+    return SHARED
+
+
+cdef inline long long columns_of_qr(const Linalg* params) noexcept:
+    """Return the columns of A, and of the identity from which Q is made."""
+    return <long long>params.n + (params.m if params.flags & LINALG_VECTORS else 0)
 
 
 cdef long long useful_threads(int op, const Linalg* params) noexcept:
@@ -126,6 +140,17 @@ cdef long long useful_threads(int op, const Linalg* params) noexcept:
     return max(m, n) * n // 4
 
 
+cdef long long threads_of(int ordinal, int op, const Linalg* params, long long blocks) except -1:
+    """Return the threads of a block in shared memory. Each warp computes the scalars of all steps,
+    so that blocks that share a multiprocessor have few warps; larger matrices have more."""
+    cdef long long threads = useful_threads(op, params)
+    cdef long long per_row = 16 if op == JACOBI or op == SOLVE else 32  # measured on an H200
+    cdef long long most = per_row * params.m * multiprocessors_of(ordinal)
+    while threads > WARP and blocks * threads > most:
+        threads //= 2
+    return threads
+
+
 cdef int set_block(Launch* launch, unsigned long long blocks, long long threads) except -1:
     cdef LoadedFunction function = <LoadedFunction>launch.entry.functions[launch.variant]
     cdef unsigned int x = power_of_two(threads, WARP, MOST_THREADS)
@@ -142,7 +167,7 @@ cdef int record_linalg(Recorder encoder, int op, int dtype, Linalg* params,
     cdef Operand[NUM_OPERANDS + 1] used
     cdef Launch launch
     cdef Memory workspace = None
-    cdef long long elements, size, blocks, threads, fill
+    cdef long long elements, size, blocks
     cdef int i
     cdef unsigned int writes = 1 << X | 1 << Y | 1 << Z | 1 << INFO | 1 << NUM_OPERANDS
     for i in range(NUM_OPERANDS):
@@ -157,14 +182,15 @@ cdef int record_linalg(Recorder encoder, int op, int dtype, Linalg* params,
     size = launch.entry.itemsizes[0]
     elements = work_elements(op, params)
     if fits(encoder.state, op, dtype, params):
-        # Each warp computes the scalars of all steps: many blocks have few warps each.
-        blocks, threads = batch * params.tiles, useful_threads(op, params)
-        fill = busy * multiprocessors_of(encoder.state.ordinal)
-        while threads > WARP and blocks * threads > fill:
-            threads //= 2
-        set_block(&launch, blocks, threads)
+        launch.variant = small_variant(launch.entry, op, params)
+        if launch.variant != SHARED:
+            elements = 2 * LINALG_ROWS + (params.n * odd(params.n) if op == SOLVE else 0)
+            set_block(&launch, batch, columns_of_qr(params) if op == QR else WARP)
+        else:
+            blocks = batch * params.tiles
+            set_block(&launch, blocks, threads_of(encoder.state.ordinal, op, params, blocks))
         launch.geometry.smem = <unsigned int>(elements * size)
-        allow_smem(<LoadedFunction>launch.entry.functions[SHARED], launch.geometry.smem)
+        allow_smem(<LoadedFunction>launch.entry.functions[launch.variant], launch.geometry.smem)
         return record_launch(encoder, &launch, params, used, NUM_OPERANDS, writes)
     if op == QR or op == EXCHANGE or op == EIG or op == JACOBI:
         workspace = allocate_workspace(encoder, batch * elements * size)
@@ -173,7 +199,7 @@ cdef int record_linalg(Recorder encoder, int op, int dtype, Linalg* params,
         used[NUM_OPERANDS].address = workspace.address
     if op == JACOBI:
         return record_rounds(encoder, &launch, params, used, batch)
-    if launch.entry.functions[LARGE] == NULL:
+    if op == CHOLESKY or op == SOLVE or op == DETERMINANT or op == TRIANGULAR:
         name = (<LoadedFunction>launch.entry.functions[SHARED]).name
         raise ValueError(f"{name}: a block of this device has no {elements * size:,} bytes of "
                          "shared memory")

@@ -52,4 +52,56 @@ template <class T> __device__ inline void cholesky(const Linalg& args) {
     for (int i = threadIdx.x; i < n; i += blockDim.x) out(i, i) = number<T>(sqrt(real(l(i, i))));
 }
 
+// The same in registers, by one warp: each lane has a column of the lower triangle. Each step moves
+// the rows round; the elements above the diagonal stay 0.
+template <class T> __device__ inline void cholesky_small(const Linalg& args) {
+    constexpr int ROWS = MOST_ROWS<T>;
+    using R = RealOf<T>;
+    wait_for_dependencies(args);
+    launch_dependents();
+    int n = args.n, failed = 0, c = threadIdx.x;
+    int64 matrix = blockIdx.x, count = int64(n) * n;
+    bool upper = args.flags & LINALG_UPPER;
+    RowMajor<const T> a = {global<T>(args.a) + matrix * count, n};
+    RowMajor<T> out = {global<T>(args.x) + matrix * count, n};
+    SharedVectors<T> shared = {work_of<T, true>(args, matrix)};
+    T column[ROWS];
+#pragma unroll
+    for (int i = 0; i < ROWS; ++i) {
+        column[i] = i >= n || c > i ? number<T>(0) : upper ? conj(a(c, i)) : a(i, c);
+    }
+    R square_of_diagonal = 1;
+#pragma unroll 1
+    for (int j = 0; j < n; ++j) {
+        if (c == j) shared.store(j, column);
+        __syncthreads();
+        T l[ROWS];
+        shared.load(j, l);
+        R pivot = real(l[0]), inverse = R(1) / pivot;
+        if (!(pivot > R(0))) {
+            failed = j + 1;
+            break;
+        }
+        T factor = number<T>(0), last = column[0];
+        if (c > j) {
+            factor = c < n ? divide(conj(shared.of_step(j)[c - j]), pivot, inverse) : factor;
+            last = number<T>(0);
+        }
+        if (c == j) square_of_diagonal = pivot;
+#pragma unroll
+        for (int i = 1; i < ROWS; ++i) column[i - 1] = column[i] - l[i] * factor;
+        column[ROWS - 1] = last;
+    }
+    report(args, matrix, failed);
+    if (failed) return fill_with_nan<T>(args.x, matrix, count);
+    R root = sqrt(square_of_diagonal), inverse = R(1) / root;
+#pragma unroll
+    for (int k = 0; k < ROWS; ++k) {
+        int i = k - (ROWS - n);
+        if (i < 0 || c >= n) continue;
+        T value = i < c ? number<T>(0) : i == c ? number<T>(root) : column[k] * inverse;
+        (upper ? out(c, i) : out(i, c)) = upper ? conj(value) : value;
+    }
+}
+
 }  // namespace cyrt

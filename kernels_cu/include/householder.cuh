@@ -161,4 +161,81 @@ template <class T, bool SHARED> __device__ inline void qr(const Linalg& args) {
     }
 }
 
+// The sum of a few numbers.
+template <class T> __device__ inline T total(const T (&values)[LINALG_PART]) {
+    static_assert(LINALG_PART == 4, "a sum of four");
+    return (values[0] + values[1]) + (values[2] + values[3]);
+}
+
+// The sum of squares of all elements but the first one.
+template <int ROWS, class T> __device__ inline RealOf<T> squares_below(const T (&u)[ROWS]) {
+    RealOf<T> sums[LINALG_PART] = {};
+#pragma unroll
+    for (int i = 1; i < ROWS; ++i) sums[i % LINALG_PART] += square(u[i]);
+    return total(sums);
+}
+
+// The same in registers, but for LINALG_REFLECTIONS: each thread has a column of A or, with Q, of the
+// identity, which becomes Q^H as A becomes R.
+template <class T> __device__ inline void qr_small(const Linalg& args) {
+    constexpr int ROWS = MOST_ROWS<T>;
+    using R = RealOf<T>;
+    wait_for_dependencies(args);
+    launch_dependents();
+    int m = args.m, n = args.n, q = args.k, steps = min(m, n), c = threadIdx.x;
+    bool of_q = (args.flags & LINALG_VECTORS) && c >= n && c < n + m;
+    int64 matrix = blockIdx.x;
+    RowMajor<const T> in = {global<T>(args.a) + matrix * m * n, n};
+    RowMajor<T> r = {global<T>(args.y) + matrix * q * n, n};
+    RowMajor<T> out = {global<T>(args.x) + matrix * m * q, q};
+    SharedVectors<T> shared = {work_of<T, true>(args, matrix)};
+    T column[ROWS];
+    R largest = 0;
+#pragma unroll
+    for (int i = 0; i < ROWS; ++i) {
+        column[i] = i < m && c < n ? in(i, c) : number<T>(of_q && i == c - n);
+        if (c >= n) continue;
+        largest = maximum(largest, maximum(abs(real(column[i])), abs(imaginary(column[i]))));
+    }
+    R scale = power_below(greatest(largest));
+    if (!isfinite(scale)) scale = R(1);
+#pragma unroll
+    for (int i = 0; i < ROWS; ++i) column[i] = column[i] * (c < n ? R(1) / scale : R(1));
+#pragma unroll 1
+    for (int j = 0; j < q; ++j) {
+        T first = column[0], factor = number<T>(0), u[ROWS] = {};
+        R size = 1;
+        if (j < steps) {
+            if (c == j) shared.store(j, column);
+            __syncthreads();
+            shared.load(j, u);
+            R others = squares_below(u);
+            // All threads have the same sum.
+            if (others + square(u[0]) < LEAST_SQUARES<R>) {
+                R most = 0;
+#pragma unroll
+                for (int i = 0; i < ROWS; ++i) most = maximum(most, size_of(u[i]));
+                size = power_below(most);
+#pragma unroll
+                for (int i = 0; i < ROWS; ++i) u[i] = u[i] * (R(1) / size);
+                others = squares_below(u);
+            }
+            Reflection<T> each = reflection_of(u[0], others);
+            T sums[LINALG_PART];
+#pragma unroll
+            for (int i = 0; i < ROWS; ++i) {
+                T product = conj(i ? u[i] : each.head) * column[i];
+                sums[i % LINALG_PART] = i < LINALG_PART ? product : sums[i % LINALG_PART] + product;
+            }
+            factor = total(sums) * conj(each.tau);
+            first = c == j ? each.beta * size : first - each.head * factor;
+        }
+        if (c < n) r(j, c) = c < j ? number<T>(0) : first * scale;
+        if (of_q) out(c - n, j) = conj(first);
+#pragma unroll
+        for (int i = 1; i < ROWS; ++i) column[i - 1] = column[i] - u[i] * factor;
+        column[ROWS - 1] = number<T>(0);
+    }
+}
+
 }  // namespace cyrt

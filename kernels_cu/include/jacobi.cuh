@@ -3,25 +3,21 @@
 //
 // Rotations of pairs of columns make the columns of G = A V orthogonal; their norms are singular
 // values. A Hermitian A becomes positive definite by a multiple of the identity that is added: then
-// its singular values are its eigenvalues plus that number, and V has its eigenvectors. The n / 2
-// pairs of a round have no column in common; n - 1 rounds, a sweep, rotate all pairs.
+// its singular values are its eigenvalues plus that number, and both G and V have multiples of its
+// eigenvectors as columns, so that V is not needed. The n / 2 pairs of a round have no column in common;
+// n - 1 rounds, a sweep, rotate all pairs.
 #pragma once
 
 #include "matrix.cuh"
 
 namespace cyrt {
 
-// The elements of a column that a lane loads at once. Columns end with zeros, which rotations keep, so
-// that their length is a multiple of LINALG_PART.
-template <class T> struct alignas(16) Part {
-    T element[LINALG_PART];
-};
-
-// The memory of one matrix, in elements of T; cyrt/builtin/linalg.pyx computes its size.
+// The memory of one matrix, in elements of T; cyrt/builtin/linalg.pyx computes its size. Columns end
+// with zeros, which rotations keep, so that their length is a multiple of LINALG_PART.
 template <class T> struct JacobiMemory {
     using R = RealOf<T>;
     ColumnMajor<T> g;  // m x q
-    ColumnMajor<T> v;  // n x n
+    ColumnMajor<T> v;  // n x n; for eigenvectors the matrix itself
     T* vector;         // q: coefficients of the columns
     R* norms;          // n
     int32* places;     // n: where a column is in the result
@@ -51,10 +47,12 @@ template <class R> constexpr R NEGLIGIBLE = Limits<R>::epsilon / 8;
 struct JacobiShape {
     int m, n, q;
     bool vectors, hermitian, transposed;
+    bool basis;  // V is computed
 
     __device__ explicit JacobiShape(const Linalg& args)
         : m(args.m), n(args.n), q(args.k), vectors(args.flags & LINALG_VECTORS),
-          hermitian(args.flags & LINALG_HERMITIAN), transposed(args.flags & LINALG_TRANSPOSED) {}
+          hermitian(args.flags & LINALG_HERMITIAN), transposed(args.flags & LINALG_TRANSPOSED),
+          basis(vectors && !hermitian) {}
 };
 
 template <class T>
@@ -83,9 +81,11 @@ __device__ inline void jacobi_load(const Linalg& args, int64 matrix, const Jacob
     for (int base = 0; base < n; base += group.count) {
         int c = base + group.index;
         R sum = 0, squares = 0;
-        for (int i = group.lane; c < n && i < m; i += group.lanes) {
-            to.g(i, c) = to.g(i, c) * (R(1) / scale);
-            sum += size_of(to.g(i, c)), squares += square(to.g(i, c));
+        for (int i = group.lane; c < n && i < rows; i += group.lanes) {
+            T value = to.g(i, c) * (R(1) / scale);
+            to.g(i, c) = value;
+            if (shape.hermitian && shape.vectors) to.v(i, c) = value;
+            sum += size_of(value), squares += square(value);
         }
         if (!shape.hermitian) continue;
         sums = maximum(sums, group.sum(sum)), squares = group.sum(squares);
@@ -95,13 +95,14 @@ __device__ inline void jacobi_load(const Linalg& args, int64 matrix, const Jacob
     if (shape.hermitian) {
         R most = greatest(sums);
         shift = R(1.25) * minimum(most, sqrt(sum_of<R>(n, [&](int c) { return to.norms[c]; })));
+        if (shift == 0) shift = R(1);
     }
     for (int i = threadIdx.x; shape.hermitian && i < n; i += blockDim.x) {
         to.g(i, i) = to.g(i, i) + number<T>(shift);
     }
     rows = to.rounded(n);
     Spread basis(rows);
-    for (int j = basis.row; shape.vectors && j < n; j += basis.rows) {
+    for (int j = basis.row; shape.basis && j < n; j += basis.rows) {
         for (int i = basis.column; i < rows; i += basis.columns) to.v(i, j) = number<T>(i == j);
     }
     if (threadIdx.x <= LINALG_SWEEPS) {
@@ -120,9 +121,19 @@ __device__ inline void pair_of(int pair, int round, int n, int* i, int* j) {
     *i = min(first, second), *j = max(first, second);
 }
 
-// 1 / a with the accuracy of the type, but not correctly rounded; a is a normal number.
-__device__ inline float reciprocal(float a) { return __fdividef(1.0f, a); }
+// 1 / a and 1 / sqrt(a) with the accuracy of the type, but not correctly rounded; a is a normal number.
+__device__ inline float reciprocal(float a) {
+    float result;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(a));
+    return result;
+}
+__device__ inline float inverse_root(float a) {
+    float result;
+    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(a));
+    return result;
+}
 __device__ inline double reciprocal(double a) { return 1.0 / a; }
+__device__ inline double inverse_root(double a) { return rsqrt(a); }
 
 // Functions of a number of at most 1 whose square does not vanish: its magnitude, and the number over
 // that.
@@ -133,18 +144,27 @@ template <class T> __device__ inline complex<T> phase_of(complex<T> a, T size) {
     return a * reciprocal(size);
 }
 
+template <class T> __device__ inline Part<T>* parts_of(ColumnMajor<T> a, int column) {
+    return reinterpret_cast<Part<T>*>(a.elements + int64(column) * a.stride);
+}
+
 // Parts of two columns.
 template <class T> struct TwoParts {
     Part<T> first, second;
 
-    __device__ static Part<T>* parts(ColumnMajor<T> a, int column) {
-        return reinterpret_cast<Part<T>*>(a.elements + int64(column) * a.stride);
-    }
     __device__ void load(ColumnMajor<T> a, int i, int j, int part) {
-        first = parts(a, i)[part], second = parts(a, j)[part];
+        first = parts_of(a, i)[part], second = parts_of(a, j)[part];
     }
     __device__ void store(ColumnMajor<T> a, int i, int j, int part) const {
-        parts(a, i)[part] = first, parts(a, j)[part] = second;
+        parts_of(a, i)[part] = first, parts_of(a, j)[part] = second;
+    }
+    __device__ void add_products(RealOf<T>* squares, RealOf<T>* other_squares, T* products) const {
+#pragma unroll
+        for (int k = 0; k < LINALG_PART; ++k) {
+            T a = first.element[k], b = second.element[k];
+            *squares += square(a), *other_squares += square(b);
+            *products = *products + conj(b) * a;
+        }
     }
     // `sine` is the sine of the angle times the phase; `missing` is 1 less the cosine: what is added
     // then has small errors if the angle is small.
@@ -159,15 +179,17 @@ template <class T> struct TwoParts {
     }
 };
 
-// Turns columns i and j of G, and those of V, which are not longer.
+// Turns columns i and j of G, and those of V, which are not longer. `g` has the first parts.
 template <class T>
 __device__ inline void turn(const JacobiMemory<T>& memory, const JacobiShape& shape,
-                            const Groups& group, int i, int j, T sine, RealOf<T> missing) {
-    int last = shape.vectors ? shape.n : 0;
+                            const Groups& group, int i, int j, TwoParts<T>& g, T sine,
+                            RealOf<T> missing) {
+    int last = shape.basis ? shape.n : 0;
+#pragma unroll 1
     for (int part = group.lane; part * LINALG_PART < shape.m; part += group.lanes) {
-        TwoParts<T> g, v;
+        TwoParts<T> v;
         bool both = part * LINALG_PART < last;
-        g.load(memory.g, i, j, part);
+        if (part != group.lane) g.load(memory.g, i, j, part);
         if (both) v.load(memory.v, i, j, part);
         g.turn(sine, missing), g.store(memory.g, i, j, part);
         if (both) v.turn(sine, missing), v.store(memory.v, i, j, part);
@@ -187,14 +209,17 @@ __device__ inline bool rotate(const JacobiMemory<T>& memory, const JacobiShape& 
     using R = RealOf<T>;
     R first = 0, second = 0;
     T product = number<T>(0);
-    for (int part = group.lane; active && part * LINALG_PART < shape.m; part += group.lanes) {
-        TwoParts<T> g;
-        g.load(memory.g, i, j, part);
-#pragma unroll
-        for (int k = 0; k < LINALG_PART; ++k) {
-            T a = g.first.element[k], b = g.second.element[k];
-            first += square(a), second += square(b), product = product + conj(b) * a;
-        }
+    TwoParts<T> g;
+    if (active && group.lane * LINALG_PART < shape.m) {
+        g.load(memory.g, i, j, group.lane);
+        g.add_products(&first, &second, &product);
+    }
+#pragma unroll 1
+    for (int part = group.lane + group.lanes; active && part * LINALG_PART < shape.m;
+         part += group.lanes) {
+        TwoParts<T> more;
+        more.load(memory.g, i, j, part);
+        more.add_products(&first, &second, &product);
     }
 #pragma unroll 1
     for (int lanes = group.lanes / 2; lanes; lanes /= 2) {
@@ -202,17 +227,17 @@ __device__ inline bool rotate(const JacobiMemory<T>& memory, const JacobiShape& 
         product = product + shuffle_xor(product, lanes);
     }
     // All are divided by both norms: then squares neither overflow nor vanish.
-    R least = square(NEGLIGIBLE<R>), scale = rsqrt(first) * rsqrt(second);
+    R least = square(NEGLIGIBLE<R>), scale = inverse_root(first) * inverse_root(second);
     T cosine_between = product * scale;
     R size = magnitude_of(cosine_between), difference = (second - first) * scale;
     if (!active || !(first > least && second > least) || !(size > tolerance)) return false;
-    R twice = R(2) * size;
-    R tangent = copysign(twice, difference) *
-                reciprocal(abs(difference) + sqrt(difference * difference + twice * twice));
-    R cosine = rsqrt(R(1) + tangent * tangent), sine = cosine * tangent;
-    R missing = sine * sine * reciprocal(R(1) + cosine);
-    T turned = phase_of(cosine_between, size) * sine;
-    turn(memory, shape, group, i, j, turned, missing);
+    // Twice the angle has the tangent 2 size / difference; `inverse` is 1 / the hypotenuse.
+    R inverse = inverse_root(difference * difference + R(4) * size * size);
+    R squared_cosine = R(0.5) + R(0.5) * abs(difference) * inverse;
+    R inverse_cosine = inverse_root(squared_cosine);
+    R sine = copysign(size * inverse * inverse_cosine, difference);
+    R missing = sine * sine * reciprocal(R(1) + squared_cosine * inverse_cosine);
+    turn(memory, shape, group, i, j, g, phase_of(cosine_between, size) * sine, missing);
     return size > R(8) * tolerance;
 }
 
@@ -287,6 +312,30 @@ __device__ inline void store_columns(ColumnMajor<T> from, T* to, int rows, int c
     }
 }
 
+// g^H A g of column c of G and the matrix itself, which is in V: with the square of the length it gives
+// an eigenvalue (Rayleigh's quotient), whose error is smaller than that of the length.
+template <class T>
+__device__ inline RealOf<T> product_with_matrix(const JacobiMemory<T>& memory,
+                                                const JacobiShape& shape, const Groups& group,
+                                                int c) {
+    RealOf<T> sum = 0;
+    for (int part = group.lane; c < shape.n && part * LINALG_PART < shape.n; part += group.lanes) {
+        T products[LINALG_PART] = {};
+        for (int j = 0; j < shape.n; ++j) {
+            T factor = memory.g(j, c);
+            Part<T> a = parts_of(memory.v, j)[part];
+#pragma unroll
+            for (int k = 0; k < LINALG_PART; ++k) {
+                products[k] = products[k] + a.element[k] * factor;
+            }
+        }
+        Part<T> g = parts_of(memory.g, c)[part];
+#pragma unroll
+        for (int k = 0; k < LINALG_PART; ++k) sum += real(conj(g.element[k]) * products[k]);
+    }
+    return group.sum(sum);
+}
+
 // x = the singular values in descending order, y = U, z = V^H; or x = the eigenvalues in ascending
 // order and y = the eigenvectors.
 template <class T>
@@ -308,24 +357,25 @@ __device__ inline void jacobi_store(const Linalg& args, int64 matrix,
     }
     R scale = memory.scalars[0], shift = memory.scalars[1];
     Groups group(m);
-    bool quotient = shape.hermitian && shape.vectors;
     for (int base = 0; base < n; base += group.count) {
         int c = base + group.index;
-        R sum = 0, length = shape.vectors ? R(0) : R(1);
-        for (int i = group.lane; c < n && i < m; i += group.lanes) {
-            // Rayleigh's quotient is more accurate than the norm: errors of v count squared.
-            sum += quotient ? real(conj(memory.v(i, c)) * memory.g(i, c)) : square(memory.g(i, c));
-        }
+        R squares = 0, length = 0;
+        for (int i = group.lane; c < n && i < m; i += group.lanes)
+            squares += square(memory.g(i, c));
         // Rotations lengthen or shorten v and g alike, by rounding errors.
-        for (int i = group.lane; shape.vectors && c < n && i < n; i += group.lanes) {
+        for (int i = group.lane; shape.basis && c < n && i < n; i += group.lanes) {
             length += square(memory.v(i, c));
         }
-        sum = group.sum(sum), length = shape.vectors ? group.sum(length) : R(1);
-        if (c < n && group.lane == 0) {
-            memory.norms[c] = (quotient ? sum / length : sqrt(sum / length)) - shift;
+        squares = group.sum(squares), length = shape.basis ? group.sum(length) : R(1);
+        R value = sqrt(squares / length) - shift;
+        if (shape.hermitian && shape.vectors) {
+            value = product_with_matrix(memory, shape, group, c) / squares;
+            length = squares;
+            __syncwarp();
         }
+        if (c < n && group.lane == 0) memory.norms[c] = value;
         R inverse = R(1) / sqrt(length);
-        for (int i = group.lane; shape.vectors && c < n && i < n; i += group.lanes) {
+        for (int i = group.lane; shape.basis && c < n && i < n; i += group.lanes) {
             memory.v(i, c) = memory.v(i, c) * inverse;
         }
         for (int i = group.lane; shape.vectors && c < n && i < m; i += group.lanes) {
@@ -347,7 +397,7 @@ __device__ inline void jacobi_store(const Linalg& args, int64 matrix,
     __syncthreads();
     if (!shape.vectors) return;
     if (shape.hermitian) {
-        return store_columns(memory.v, global<T>(args.y) + matrix * n * n, n, n, memory.places, n,
+        return store_columns(memory.g, global<T>(args.y) + matrix * n * n, n, n, memory.places, n,
                              false);
     }
     for (int base = 0; base < n; base += group.count) {

@@ -167,6 +167,73 @@ template <class T> __device__ inline void solve(const Linalg& args) {
     }
 }
 
+// A number that is greater for a greater size, but for the last bits.
+__device__ inline uint32 order_of(float size) { return __float_as_uint(size); }
+__device__ inline uint32 order_of(double size) { return __double2hiint(size); }
+
+// x = a^-1, for LINALG_IDENTITY, by the method of Gauss and Jordan, in registers, by one warp: each lane has a row. Rows are
+// exchanged at the end only. A column of the inverse takes the place of each column that has become
+// one of the identity.
+template <class T> __device__ inline void solve_small(const Linalg& args) {
+    constexpr int ROWS = MOST_ROWS<T>;
+    using R = RealOf<T>;
+    wait_for_dependencies(args);
+    launch_dependents();
+    int n = args.n, failed = 0, lane = threadIdx.x;
+    int64 matrix = blockIdx.x, count = int64(n) * n;
+    RowMajor<const T> in = {global<T>(args.a) + matrix * count, n};
+    RowMajor<T> out = {global<T>(args.x) + matrix * count, n};
+    SharedVectors<T> shared = {work_of<T, true>(args, matrix)};
+    RowMajor<T> a = {shared.elements + 2 * ROWS, odd(n)};
+    Spread all(n);
+    for (int i = all.row; i < n; i += all.rows) {
+        for (int j = all.column; j < n; j += all.columns) a(i, j) = in(i, j);
+    }
+    __syncthreads();
+    T row[ROWS];
+#pragma unroll
+    for (int j = 0; j < ROWS; ++j) row[j] = lane < n && j < n ? a(lane, j) : number<T>(0);
+    int step = lane < n ? -1 : n;  // the one whose pivot is in this row
+    int at = 0;                    // the row of the pivot of step number `lane`
+#pragma unroll 1
+    for (int j = 0; j < n; ++j) {
+        R size = size_of(row[0]);
+        uint32 key = (order_of(size) & ~63u) | (size > R(0) ? 32u : 0u) | (31u - lane);
+        key = __reduce_max_sync(0xffffffffu, step < 0 ? key : 0);
+        if (key < 32) {
+            failed = j + 1;
+            break;
+        }
+        int pivot_row = 31 - (key & 31);
+        if (lane == j) at = pivot_row;
+        if (lane == pivot_row) {
+            step = j;
+            shared.store(j, row);
+#pragma unroll
+            for (int k = 0; k < ROWS; ++k) row[k] = number<T>(0);
+        }
+        __syncthreads();
+        T pivots[ROWS];
+        shared.load(j, pivots);
+        T inverse = inverse_of(pivots[0]);
+        T factor = lane == pivot_row ? -inverse : divide(row[0], pivots[0], inverse);
+#pragma unroll
+        for (int k = 1; k < ROWS; ++k) row[k - 1] = row[k] - factor * pivots[k];
+        row[ROWS - 1] = -factor;
+    }
+    report(args, matrix, failed);
+    if (failed) return fill_with_nan<T>(args.x, matrix, count);
+#pragma unroll
+    for (int k = 0; k < ROWS; ++k) {
+        int j = k - (ROWS - n), column = __shfl_sync(0xffffffffu, at, max(j, 0));
+        if (j >= 0 && lane < n) a(step, column) = row[k];
+    }
+    __syncthreads();
+    for (int i = all.row; i < n; i += all.rows) {
+        for (int j = all.column; j < n; j += all.columns) out(i, j) = a(i, j);
+    }
+}
+
 // x = the determinant; or x = its sign, and y = the logarithm of its magnitude.
 template <class T> __device__ inline void determinant(const Linalg& args) {
     using R = RealOf<T>;

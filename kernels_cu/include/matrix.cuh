@@ -117,6 +117,11 @@ struct Groups {
     }
 };
 
+// Elements of a vector that a thread loads at once.
+template <class T> struct alignas(16) Part {
+    T element[LINALG_PART];
+};
+
 template <class T> __device__ inline T greatest(T value) {
     return block_reduce(value, [](T a, T b) { return maximum(a, b); }, T(0));
 }
@@ -127,6 +132,46 @@ template <class R, class F> __device__ inline R sum_of(int n, F number_at) {
     for (int i = threadIdx.x % WARP; i < n; i += WARP) sum += number_at(i);
     return warp_reduce(sum, [](R a, R b) { return a + b; });
 }
+
+// -- small matrices -------------------------------------------------------------------------------
+//
+// Each thread has a row, or a column, in registers. Each step of a factorization uses the first
+// element and stores its results one place nearer to the front, since an element that is in a register
+// has a place that the compiler knows.
+
+// The elements of a vector in registers; matrices have at most as many rows. cyrt/builtin/linalg.pyx
+// chooses these kernels.
+template <class T>
+constexpr int MOST_ROWS =
+    sizeof(T) * LINALG_ROWS <= LINALG_ROW_BYTES ? LINALG_ROWS : LINALG_ROW_BYTES / sizeof(T);
+
+// Two vectors in shared memory. A thread stores one in each step for the others of the block; they
+// take turns, so that a step needs one barrier.
+template <class T> struct SharedVectors {
+    static constexpr int ROWS = MOST_ROWS<T>;
+    T* elements;
+
+    __device__ T* of_step(int step) const { return elements + (step & 1) * ROWS; }
+    __device__ void store(int step, const T (&vector)[ROWS]) const {
+        Part<T>* parts = reinterpret_cast<Part<T>*>(of_step(step));
+#pragma unroll
+        for (int i = 0; i < ROWS / LINALG_PART; ++i) {
+            Part<T> part;
+#pragma unroll
+            for (int k = 0; k < LINALG_PART; ++k) part.element[k] = vector[i * LINALG_PART + k];
+            parts[i] = part;
+        }
+    }
+    __device__ void load(int step, T (&vector)[ROWS]) const {
+        const Part<T>* parts = reinterpret_cast<const Part<T>*>(of_step(step));
+#pragma unroll
+        for (int i = 0; i < ROWS / LINALG_PART; ++i) {
+            Part<T> part = parts[i];
+#pragma unroll
+            for (int k = 0; k < LINALG_PART; ++k) vector[i * LINALG_PART + k] = part.element[k];
+        }
+    }
+};
 
 // -- results --------------------------------------------------------------------------------------
 

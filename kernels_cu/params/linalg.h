@@ -17,6 +17,8 @@ enum LinalgFlags {
 
 enum {
     LINALG_PART = 4,           // elements of a vector that a lane has, a power of two
+    LINALG_ROWS = 32,          // the most rows of a matrix whose vectors are in registers, ...
+    LINALG_ROW_BYTES = 256,    // ... and the most bytes of such a vector
     LINALG_TILE = 32,          // right-hand sides that a block solves for
     LINALG_SWEEPS = 24,        // the most sweeps of Jacobi's method by several launches
     LINALG_BLOCK_SWEEPS = 60,  // the most sweeps in one block

@@ -11,17 +11,19 @@ TYPES = ("float32", "float64", "complex64", "complex128")
 # The types in the wheel; the others are compiled at first use.
 PREBUILT = frozenset({"float32", "float64"})
 ONE_BLOCK = ("",)
+SMALL = ("", "_small")
 LARGE = ("", "_large")
+SMALL_AND_LARGE = ("", "_large", "_small")
 ROUNDS = ("", "_begin", "_round", "_end")
 # The result and the kernels of each operation, whose name is that of its device function.
 OPS = {
-    "cholesky": ("l, where l conj(l).T = a", ONE_BLOCK),
+    "cholesky": ("l, where l conj(l).T = a", SMALL),
     "lu": ("l and u, where l u = p a", LARGE),
     "exchange": ("a with rows exchanged", LARGE),
-    "solve": ("a**-1 b", ONE_BLOCK),
+    "solve": ("a**-1 b", SMALL),
     "determinant": ("det a", ONE_BLOCK),
     "triangular": ("a**-1 b, a triangular", ONE_BLOCK),
-    "qr": ("q and r, where q r = a", LARGE),
+    "qr": ("q and r, where q r = a", SMALL_AND_LARGE),
     "jacobi": ("singular values or eigenvalues of a", ROUNDS),
     "eig": ("eigenvalues of a", LARGE),
 }
@@ -39,5 +41,7 @@ def instance(row: Row) -> str:
     name, type_name = row.kernels[0], dtype(row.output).cpp
     if row.op == "jacobi":
         return f"CYRT_JACOBI({name}, {type_name})"
-    macro = "CYRT_LINALG" if row.variants == LARGE else "CYRT_LINALG_SHARED"
-    return f"{macro}({name}, {row.op}, {type_name})"
+    macros = ["CYRT_LINALG" if "_large" in row.variants else "CYRT_LINALG_SHARED"]
+    if "_small" in row.variants:
+        macros.append("CYRT_LINALG_SMALL")
+    return "\n".join(f"{macro}({name}, {row.op}, {type_name})" for macro in macros)
