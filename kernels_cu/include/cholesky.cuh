@@ -62,13 +62,16 @@ template <class T> __device__ inline void cholesky_small(const Linalg& args) {
     int n = args.n, failed = 0, c = threadIdx.x;
     int64 matrix = blockIdx.x, count = int64(n) * n;
     bool upper = args.flags & LINALG_UPPER;
-    RowMajor<const T> a = {global<T>(args.a) + matrix * count, n};
-    RowMajor<T> out = {global<T>(args.x) + matrix * count, n};
+    // Column c of a lower triangle, or row c of an upper one.
+    int first = upper ? c * n : c, next = upper ? 1 : n;
+    const T* a = global<T>(args.a) + matrix * count + first;
+    T* out = global<T>(args.x) + matrix * count + first;
     SharedVectors<T> shared = {work_of<T, true>(args, matrix)};
     T column[ROWS];
 #pragma unroll
     for (int i = 0; i < ROWS; ++i) {
-        column[i] = i >= n || c > i ? number<T>(0) : upper ? conj(a(c, i)) : a(i, c);
+        T value = i < n && c <= i ? a[i * next] : number<T>(0);
+        column[i] = upper ? conj(value) : value;
     }
     R square_of_diagonal = 1;
 #pragma unroll 1
@@ -100,7 +103,7 @@ template <class T> __device__ inline void cholesky_small(const Linalg& args) {
         int i = k - (ROWS - n);
         if (i < 0 || c >= n) continue;
         T value = i < c ? number<T>(0) : i == c ? number<T>(root) : column[k] * inverse;
-        (upper ? out(c, i) : out(i, c)) = upper ? conj(value) : value;
+        out[i * next] = upper ? conj(value) : value;
     }
 }
 

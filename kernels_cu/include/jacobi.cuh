@@ -166,15 +166,15 @@ template <class T> struct TwoParts {
             *products = *products + conj(b) * a;
         }
     }
-    // `sine` is the sine of the angle times the phase; `missing` is 1 less the cosine: what is added
-    // then has small errors if the angle is small.
-    __device__ void turn(T sine, RealOf<T> missing) {
-        T opposite = conj(sine);
+    // `sine` is the sine of the angle times the phase, `half` the tangent of half the angle times the
+    // conjugate phase: what is added then has small errors if the angle is small.
+    __device__ void turn(T sine, T half) {
+        T opposite = conj(sine), other_half = conj(half);
 #pragma unroll
         for (int k = 0; k < LINALG_PART; ++k) {
             T x = first.element[k], y = second.element[k];
-            first.element[k] = x - (x * missing + y * sine);
-            second.element[k] = y - (y * missing - x * opposite);
+            first.element[k] = x - sine * (y + half * x);
+            second.element[k] = y + opposite * (x - other_half * y);
         }
     }
 };
@@ -182,8 +182,7 @@ template <class T> struct TwoParts {
 // Turns columns i and j of G, and those of V, which are not longer. `g` has the first parts.
 template <class T>
 __device__ inline void turn(const JacobiMemory<T>& memory, const JacobiShape& shape,
-                            const Groups& group, int i, int j, TwoParts<T>& g, T sine,
-                            RealOf<T> missing) {
+                            const Groups& group, int i, int j, TwoParts<T>& g, T sine, T half) {
     int last = shape.basis ? shape.n : 0;
 #pragma unroll 1
     for (int part = group.lane; part * LINALG_PART < shape.m; part += group.lanes) {
@@ -191,8 +190,8 @@ __device__ inline void turn(const JacobiMemory<T>& memory, const JacobiShape& sh
         bool both = part * LINALG_PART < last;
         if (part != group.lane) g.load(memory.g, i, j, part);
         if (both) v.load(memory.v, i, j, part);
-        g.turn(sine, missing), g.store(memory.g, i, j, part);
-        if (both) v.turn(sine, missing), v.store(memory.v, i, j, part);
+        g.turn(sine, half), g.store(memory.g, i, j, part);
+        if (both) v.turn(sine, half), v.store(memory.v, i, j, part);
     }
 }
 
@@ -222,7 +221,7 @@ __device__ inline bool rotate(const JacobiMemory<T>& memory, const JacobiShape& 
         more.add_products(&first, &second, &product);
     }
 #pragma unroll 1
-    for (int lanes = group.lanes / 2; lanes; lanes /= 2) {
+    for (int lanes = group.lanes >> 1; lanes; lanes >>= 1) {
         first += shuffle_xor(first, lanes), second += shuffle_xor(second, lanes);
         product = product + shuffle_xor(product, lanes);
     }
@@ -236,8 +235,9 @@ __device__ inline bool rotate(const JacobiMemory<T>& memory, const JacobiShape& 
     R squared_cosine = R(0.5) + R(0.5) * abs(difference) * inverse;
     R inverse_cosine = inverse_root(squared_cosine);
     R sine = copysign(size * inverse * inverse_cosine, difference);
-    R missing = sine * sine * reciprocal(R(1) + squared_cosine * inverse_cosine);
-    turn(memory, shape, group, i, j, g, phase_of(cosine_between, size) * sine, missing);
+    R half = sine * reciprocal(R(1) + squared_cosine * inverse_cosine);
+    T phase = phase_of(cosine_between, size);
+    turn(memory, shape, group, i, j, g, phase * sine, conj(phase) * half);
     return size > R(8) * tolerance;
 }
 
