@@ -216,10 +216,17 @@ template <class T> __device__ inline void solve_small(const Linalg& args) {
         T pivots[ROWS];
         shared.load(j, pivots);
         T inverse = inverse_of(pivots[0]);
-        T factor = lane == pivot_row ? -inverse : divide(row[0], pivots[0], inverse);
+        R scale = 1;  // the inverse of a subnormal pivot may be infinite
+        if (!isfinite(inverse)) {
+            scale = R(1) / Limits<R>::epsilon;
+#pragma unroll
+            for (int k = 0; k < ROWS; ++k) pivots[k] = pivots[k] * scale;
+            inverse = inverse_of(pivots[0]);
+        }
+        T factor = lane == pivot_row ? -inverse : row[0] * inverse;
 #pragma unroll
         for (int k = 1; k < ROWS; ++k) row[k - 1] = row[k] - factor * pivots[k];
-        row[ROWS - 1] = -factor;
+        row[ROWS - 1] = -factor * scale;
     }
     report(args, matrix, failed);
     if (failed) return fill_with_nan<T>(args.x, matrix, count);

@@ -21,10 +21,10 @@ import cyrt
 from cyrt import linalg
 
 SIZES = {
-    "float32": [1, 2, 3, 8, 17, 33, 63, 64, 65],
+    "float32": [1, 2, 3, 8, 17, 32, 33, 63, 64, 65],
     "float64": [2, 17],
     "complex64": [3, 17],
-    "complex128": [1, 2, 33],
+    "complex128": [1, 2, 16, 33],
 }
 
 
@@ -61,6 +61,14 @@ def test_solve_and_inv(rng, dtype, n):
     assert (
         error(wide(x) @ wide(inverse), np.broadcast_to(np.eye(n), x.shape), dtype, size) < 4 + 2 * n
     )
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_inverse_of_a_subnormal_number(dtype):
+    """It is infinite; the rest of the matrix is inverted all the same."""
+    x = np.diag([2, np.finfo(dtype).smallest_subnormal, 4]).astype(dtype)
+    expected = np.diag([0.5, np.inf, 0.25])
+    np.testing.assert_array_equal(linalg.inv(cyrt.asarray(x)).numpy().real, expected)
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -135,7 +143,7 @@ def test_solve_triangular(rng, dtype, lower, trans, unit):
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("shape", [*SHAPES, (33, 33), (65, 64)])
+@pytest.mark.parametrize("shape", [*SHAPES, (16, 16), (32, 35), (33, 33), (65, 64)])
 def test_qr(rng, dtype, shape):
     x = np.stack(
         [normal(rng, shape, dtype), with_condition(rng, *shape, condition_of(dtype), dtype)]
