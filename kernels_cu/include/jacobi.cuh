@@ -144,13 +144,13 @@ template <class T> __device__ inline complex<T> phase_of(complex<T> a, T size) {
     return a * reciprocal(size);
 }
 
-template <class T> __device__ inline Part<T>* parts_of(ColumnMajor<T> a, int column) {
-    return reinterpret_cast<Part<T>*>(a.elements + int64(column) * a.stride);
+template <class T> __device__ inline VectorPart<T>* parts_of(ColumnMajor<T> a, int column) {
+    return reinterpret_cast<VectorPart<T>*>(a.elements + int64(column) * a.stride);
 }
 
 // Parts of two columns.
 template <class T> struct TwoParts {
-    Part<T> first, second;
+    VectorPart<T> first, second;
 
     __device__ void load(ColumnMajor<T> a, int i, int j, int part) {
         first = parts_of(a, i)[part], second = parts_of(a, j)[part];
@@ -323,13 +323,13 @@ __device__ inline RealOf<T> product_with_matrix(const JacobiMemory<T>& memory,
         T products[LINALG_PART] = {};
         for (int j = 0; j < shape.n; ++j) {
             T factor = memory.g(j, c);
-            Part<T> a = parts_of(memory.v, j)[part];
+            VectorPart<T> a = parts_of(memory.v, j)[part];
 #pragma unroll
             for (int k = 0; k < LINALG_PART; ++k) {
                 products[k] = products[k] + a.element[k] * factor;
             }
         }
-        Part<T> g = parts_of(memory.g, c)[part];
+        VectorPart<T> g = parts_of(memory.g, c)[part];
 #pragma unroll
         for (int k = 0; k < LINALG_PART; ++k) sum += real(conj(g.element[k]) * products[k]);
     }

@@ -118,7 +118,7 @@ struct Groups {
 };
 
 // Elements of a vector that a thread loads at once.
-template <class T> struct alignas(16) Part {
+template <class T> struct alignas(16) VectorPart {
     T element[LINALG_PART];
 };
 
@@ -153,20 +153,20 @@ template <class T> struct SharedVectors {
 
     __device__ T* of_step(int step) const { return elements + (step & 1) * ROWS; }
     __device__ void store(int step, const T (&vector)[ROWS]) const {
-        Part<T>* parts = reinterpret_cast<Part<T>*>(of_step(step));
+        VectorPart<T>* parts = reinterpret_cast<VectorPart<T>*>(of_step(step));
 #pragma unroll
         for (int i = 0; i < ROWS / LINALG_PART; ++i) {
-            Part<T> part;
+            VectorPart<T> part;
 #pragma unroll
             for (int k = 0; k < LINALG_PART; ++k) part.element[k] = vector[i * LINALG_PART + k];
             parts[i] = part;
         }
     }
     __device__ void load(int step, T (&vector)[ROWS]) const {
-        const Part<T>* parts = reinterpret_cast<const Part<T>*>(of_step(step));
+        const VectorPart<T>* parts = reinterpret_cast<const VectorPart<T>*>(of_step(step));
 #pragma unroll
         for (int i = 0; i < ROWS / LINALG_PART; ++i) {
-            Part<T> part = parts[i];
+            VectorPart<T> part = parts[i];
 #pragma unroll
             for (int k = 0; k < LINALG_PART; ++k) vector[i * LINALG_PART + k] = part.element[k];
         }
