@@ -22,7 +22,7 @@ from cyrt.driver.errors import CompileError, CudaError
 from cyrt.jit import compiler
 from cyrt.jit.cache import Cache
 from cyrt.jit.headers import include_directories
-from cyrt.libs import cublaslt, cudnn, cufft
+from cyrt.libs import cublaslt, cudnn, cufft, cusolver
 from cyrt.runtime.device import Device
 from cyrt.version import __version__
 
@@ -31,8 +31,14 @@ _LIBRARIES = {
     "cuBLASLt": ("cublasLt", "matrix products", "cublas"),
     "cuDNN": ("cudnn", "convolutions", "cudnn"),
     "cuFFT": ("cufft", "Fourier transforms", "cufft"),
+    "cuSOLVER": ("cusolver", "factorizations of matrices", "cusolver"),
 }
-_BINDINGS: dict[str, Any] = {"cublasLt": cublaslt, "cudnn": cudnn, "cufft": cufft}
+_BINDINGS: dict[str, Any] = {
+    "cublasLt": cublaslt,
+    "cudnn": cudnn,
+    "cufft": cufft,
+    "cusolver": cusolver,
+}
 
 Rows = list[tuple[str, str]]
 

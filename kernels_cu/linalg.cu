@@ -7,6 +7,7 @@
 #pragma once
 
 #include "cholesky.cuh"
+#include "failed.cuh"
 #include "householder.cuh"
 #include "jacobi.cuh"
 #include "lu.cuh"

@@ -9,11 +9,13 @@ from cyrt.driver.table cimport MAX_DEVICES
 from cyrt.graph.exact_key cimport Key
 from cyrt.graph.template cimport Template
 
-# A library, which is also the family of its templates' keys.
+# A library, which is also the family of its templates' keys. cuSOLVER has none: see
+# linalg/library_calls.
 cdef enum Library:
     CUBLASLT = 1
     CUDNN
     CUFFT
+    CUSOLVER
     LIBRARIES               # the end
 
 # Whether a library computes on a device, at [ordinal * LIBRARIES + library]: 1 yes, -1 no, 0 not

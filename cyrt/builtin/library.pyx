@@ -12,7 +12,8 @@ from cyrt.libs.library import Unsupported
 from cyrt.logger import logger
 from cyrt.runtime.device cimport Device, context_of, enter, leave_quietly
 
-NAMES = {<int>CUBLASLT: "cuBLASLt", <int>CUDNN: "cuDNN", <int>CUFFT: "cuFFT"}
+NAMES = {<int>CUBLASLT: "cuBLASLt", <int>CUDNN: "cuDNN", <int>CUFFT: "cuFFT",
+         <int>CUSOLVER: "cuSOLVER"}
 
 
 cdef object bindings_of(Library library):

@@ -36,7 +36,7 @@ cdef enum:
 cdef int CHOLESKY = op_code("cholesky"), LU = op_code("lu"), SOLVE = op_code("solve")
 cdef int DETERMINANT = op_code("determinant"), TRIANGULAR = op_code("triangular")
 cdef int EXCHANGE = op_code("exchange"), QR = op_code("qr"), JACOBI = op_code("jacobi")
-cdef int EIG = op_code("eig")
+cdef int EIG = op_code("eig"), MARK_FAILED = op_code("mark_failed")
 
 # The memory of the streams' failure words. A state is never freed, and neither is its word.
 cdef list words = []
@@ -72,6 +72,8 @@ cdef inline long long rounded(long long n) noexcept:
 cdef long long work_elements(int op, const Linalg* params) noexcept:
     """Return the elements of a block's shared memory, or of a matrix's workspace."""
     cdef long long m = params.m, n = params.n, k = params.k
+    if op == MARK_FAILED:
+        return 0
     if op == CHOLESKY or op == DETERMINANT:
         return n * odd(n)
     if op == LU:
@@ -137,7 +139,7 @@ cdef long long useful_threads(int op, const Linalg* params) noexcept:
         return n * (n + k) // 4
     if op == EXCHANGE:
         return m * k // 4
-    return max(m, n) * n // 4
+    return MOST_THREADS if op == MARK_FAILED else max(m, n) * n // 4
 
 
 cdef long long threads_of(int ordinal, int op, const Linalg* params, long long blocks) except -1:

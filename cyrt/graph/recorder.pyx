@@ -67,6 +67,7 @@ from cyrt.runtime.submission cimport (
 
 cdef enum:
     MOST_FAILURES = 16          # attempts to launch what a detached encoder recorded
+    LIBRARY_COMMANDS = 128      # commands that a call of a library is taken to put on a stream
 
 # The class CommandEncoder; kernels/seam sets it.
 encoder_class = None
@@ -632,15 +633,13 @@ cdef int record(Recorder self, const Operation* operation, Use* uses, int num_us
     return 0
 
 
-cdef int launch_directly(Recorder self, LoadedFunction function, const Geometry* geometry,
-                         const char* params, Use* uses, int num_uses, bint opaque,
-                         bint outside=False) except -1:
-    """Launch a kernel directly on the stream, without a graph. `outside`: it uses memory of the
-    library that the stream belongs to."""
+cdef int take_turn(Recorder self, Use* uses, int num_uses, bint opaque, bint outside,
+                   const char* reason) except -1:
+    """Begin the stream's turn for work that is put on it directly, behind all that it uses. Return
+    whether it uses lost memory: then the turn has ended, and what it would have written is lost."""
     cdef StreamState* state = self.state
-    cdef CUresult result = CUDA_SUCCESS
     cdef bint continued = is_continued(self)
-    cdef int i, entered
+    cdef int i
     if num_tapes:
         hazards.note_writes(uses, num_uses)
     for i in range(num_uses):
@@ -656,7 +655,7 @@ cdef int launch_directly(Recorder self, LoadedFunction function, const Geometry*
             order_again(self, uses, num_uses, opaque)
         check_owners(self, uses, num_uses)
         if state.pending:
-            commit(state, b"a kernel comes that is launched without a graph")
+            commit(state, reason)
         elif not continued and wait_for_room(state) == 0:
             continue
         elif outside and flush_outside(state, state.ordinal) == 0:
@@ -667,9 +666,23 @@ cdef int launch_directly(Recorder self, LoadedFunction function, const Geometry*
             wait_for_turn(state)
     if poisoned and spread_poison(uses, num_uses):
         end_submission(state)
-        return 0
+        return 1
     if continued:       # it has waited for no room
         pace_turn(state)
+    return 0
+
+
+cdef int launch_directly(Recorder self, LoadedFunction function, const Geometry* geometry,
+                         const char* params, Use* uses, int num_uses, bint opaque,
+                         bint outside=False) except -1:
+    """Launch a kernel directly on the stream, without a graph. `outside`: it uses memory of the
+    library that the stream belongs to."""
+    cdef StreamState* state = self.state
+    cdef CUresult result = CUDA_SUCCESS
+    cdef int entered
+    if take_turn(self, uses, num_uses, opaque, outside,
+                 b"a kernel comes that is launched without a graph"):
+        return 0
     entered = -1 if state.owned else enter_quietly(state.ordinal, state.epoch)
     if outside:
         result = order_outside(state, state.ordinal)
@@ -681,6 +694,32 @@ cdef int launch_directly(Recorder self, LoadedFunction function, const Geometry*
     leave_quietly(entered)
     self.operations += 1
     return check(result, b"cuLaunchKernel", state.ordinal)
+
+
+cdef bint allows_calls(Recorder self) noexcept:
+    return not (self.state.capturing or is_captured(self.state)
+                or (self.state.grouping and innermost(self, True) != NULL))
+
+
+cdef int call_library(Recorder self, LibraryCall function, void* call, Use* uses,
+                      int num_uses) except? -1:
+    cdef StreamState* state = self.state
+    cdef int entered, status = -1
+    if take_turn(self, uses, num_uses, False, False, b"a library is called between batches"):
+        return 0
+    entered = enter_quietly(state.ordinal, state.epoch)
+    if entered >= 0:
+        with nogil:
+            status = function(call)
+        state.put += LIBRARY_COMMANDS
+        if poisoned and status == 0:
+            mark_overwritten(uses, num_uses)
+    end_direct(state)
+    leave_quietly(entered)
+    if entered < 0:
+        check(CUDA_ERROR_UNKNOWN, b"cuCtxPushCurrent", state.ordinal)
+    self.operations += 1
+    return status
 
 
 cdef StreamState* captured_stream(list foreign) noexcept:

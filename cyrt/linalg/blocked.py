@@ -1,10 +1,12 @@
-"""Factorizations of matrices that do not fit into a block's shared memory, by parts that do, and
-products of matrices (Golub and Van Loan, Matrix Computations, 3.2, 4.2 and 5.2)."""
+"""Factorizations of larger matrices: by a library, if it serves them; or by parts that fit into a
+block's shared memory, and products of matrices (Golub and Van Loan, Matrix Computations, 3.2, 4.2
+and 5.2)."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from cyrt.linalg import by_library
 from cyrt.linalg.factorizations import (
     SVDResult,
     cholesky_of,
@@ -45,6 +47,9 @@ def _nan_where(failed: Array, x: Array) -> Array:
 
 def cholesky(name: str, x: Array, check: bool) -> tuple[Array, Array | None]:
     """The lower factor, and where matrices failed, unless errors are raised."""
+    found = by_library.cholesky(name, x, check)
+    if found is not None:
+        return found
     a, n = copy(x), x.shape[-1]
     info = None if check else zeros(x.shape[:-2], dtype="int32", device=x.device)
     for j in range(0, n, BLOCK):
@@ -65,6 +70,9 @@ def cholesky(name: str, x: Array, check: bool) -> tuple[Array, Array | None]:
 
 def lu(x: Array) -> tuple[Array, Array]:
     """L and U in one matrix, and the pivots."""
+    found = by_library.lu(x)
+    if found is not None:
+        return found
     a, (m, n) = copy(x), x.shape[-2:]
     steps = min(m, n)
     pivots = empty((*x.shape[:-2], steps), dtype="int32", device=x.device)
@@ -120,6 +128,9 @@ def triangular(
 
 def solve(name: str, a: Array, b: Array | None, check: bool) -> tuple[Array, Array | None]:
     """Solve with matrices; b is None for the identity."""
+    found = by_library.solve(name, a, b, check)
+    if found is not None:
+        return found
     factors, pivots = lu(a)
     if b is None:
         b = broadcast_to(eye(a.shape[-1], dtype=a.dtype, device=a.device), a.shape)
@@ -134,6 +145,9 @@ def qr(x: Array, columns: int) -> tuple[Array | None, Array]:
     """Q with so many columns, or None for 0; and R, by panels of reflections: their product is
     I - U T U^H, where T^-1 has the diagonal 1 / tau, and above it U^H U (Joffrain et al., ACM
     Trans. Math. Softw. 32, 2006)."""
+    found = by_library.qr(x, columns)
+    if found is not None:
+        return found
     a, (m, n) = copy(x), x.shape[-2:]
     steps = min(m, n)
     panels = []
@@ -170,14 +184,17 @@ def qr(x: Array, columns: int) -> tuple[Array | None, Array]:
 def singular(name: str, x: Array, full: bool, vectors: bool, check: bool) -> Any:
     """The singular value decomposition by that of the adjoint of R of QR, for which Jacobi's method
     needs a third of the sweeps (Drmac and Veselic, SIAM J. Matrix Anal. Appl. 29, 2008)."""
+    found = by_library.singular(name, x, full, vectors, check)
+    if found is not None:
+        return found
     m, n = x.shape[-2:]
     tall = adjoint(x) if m < n else x
     short = min(m, n)
     q, r = qr(tall, (max(m, n) if full else short) if vectors else 0)
-    found = singular_of(name, adjoint(r[..., :short, :]), False, vectors, check, True)
+    parts = singular_of(name, adjoint(r[..., :short, :]), False, vectors, check, True)
     if q is None:
-        return found
-    (right, s, left), info = (found, None) if check else found
+        return parts
+    (right, s, left), info = (parts, None) if check else parts
     q[..., :short] = matmul(q[..., :short], adjoint(left))
     result = SVDResult(right, s, adjoint(q)) if m < n else SVDResult(q, s, adjoint(right))
     return result if check else (result, info)

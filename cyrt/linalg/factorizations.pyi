@@ -140,6 +140,20 @@ def triangular_of(
     name: str, a: Array, b: Array, lower: bool, trans: int | str, unit: bool, check: bool
 ) -> tuple[Array, Array | None]: ...
 def first_zero(lu: Array) -> Array: ...
+def mark_failed(
+    name: str,
+    text: str,
+    status: Array,
+    results: tuple[Array, ...],
+    check: bool,
+    spreads: bool = False,
+) -> Array | None: ...
+
+# Texts of errors.
+NOT_POSITIVE: str
+SINGULAR: str
+NO_CONVERGENCE: str
+
 def singular(
     name: str, x: Array, full: bool, vectors: bool, check: bool, factored: bool = False
 ) -> Any: ...

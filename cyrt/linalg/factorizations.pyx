@@ -8,13 +8,14 @@ from libc.string cimport memset
 from cyrt.builtin.entry cimport dtype_code, op_code
 from cyrt.builtin.linalg cimport (
     A, B, INFO, LINALG_CONJUGATE, LINALG_HERMITIAN, LINALG_IDENTITY, LINALG_LOG,
-    LINALG_REFLECTIONS, LINALG_TRANSPOSED, LINALG_UNIT, LINALG_UPPER, LINALG_VECTORS,
-    NUM_OPERANDS, X, Y, Z, Linalg, failure_word, fits, record_linalg,
+    LINALG_REFLECTIONS, LINALG_SPREADS, LINALG_TRANSPOSED, LINALG_UNIT, LINALG_UPPER,
+    LINALG_VECTORS, NUM_OPERANDS, X, Y, Z, Linalg, failure_word, fits, record_linalg,
 )
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.space cimport MAX_NDIM, tuple_of_sizes
 from cyrt.dtypes import DTYPES, dtype as _dtype
 from cyrt.graph.recorder cimport encoder_of
+from cyrt.linalg.library_calls cimport factors_all
 from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array_on, set_operand, shape_of
 from cyrt.ops.arguments import check_array, check_bool
 from cyrt.ops.broadcasting import broadcast_shapes, broadcast_to
@@ -34,6 +35,7 @@ cdef int CHOLESKY = op_code("cholesky"), LU = op_code("lu"), SOLVE = op_code("so
 cdef int DETERMINANT = op_code("determinant"), TRIANGULAR = op_code("triangular")
 cdef int EXCHANGE = op_code("exchange"), QR = op_code("qr")
 cdef int JACOBI = op_code("jacobi"), EIG = op_code("eig")
+cdef int MARK_FAILED = op_code("mark_failed")
 cdef int INT32 = dtype_code("int32")
 cdef int COMPLEX64 = dtype_code("complex64"), COMPLEX128 = dtype_code("complex128")
 cdef int[NUM_DTYPES] real_codes     # the type of a type's real parts
@@ -41,10 +43,10 @@ for _each in DTYPES:
     real_codes[<int>_each.code] = _dtype(_each.real).code if _each.kind == "c" else _each.code
 
 # Texts of errors; {} is the number of the matrix.
-cdef str NOT_POSITIVE = "matrix {} is not positive definite"
-cdef str SINGULAR = "matrix {} is singular"
+NOT_POSITIVE = "matrix {} is not positive definite"
+SINGULAR = "matrix {} is singular"
 cdef str NO_EXCHANGE = "matrix {} has pivots that are no rows below"
-cdef str NO_CONVERGENCE = "matrix {} is not finite, or the iteration did not converge"
+NO_CONVERGENCE = "matrix {} is not finite, or the iteration did not converge"
 
 EigResult = namedtuple("EigResult", ["eigenvalues", "eigenvectors"], module="cyrt.linalg")
 EighResult = namedtuple("EighResult", ["eigenvalues", "eigenvectors"], module="cyrt.linalg")
@@ -145,11 +147,23 @@ cdef Array run(Call* call, int op, Array like, str name, str text, object check)
     return info
 
 
+cdef bint is_whole(Call* call, int op) except -1:
+    """Return whether a block of threads factors each matrix as a whole."""
+    return not factors_all and fits(call.stream, op, call.code, &call.params)
+
+
 cdef object blocked():
     """Return the module for larger matrices, which imports this one."""
     from cyrt.linalg import blocked
 
     return blocked
+
+
+cdef object by_library():
+    """Return the module of the library's factorizations, which imports this one."""
+    from cyrt.linalg import by_library
+
+    return by_library
 
 
 cdef object with_info(object result, Array info):
@@ -235,6 +249,30 @@ def triangular_of(str name, Array a, Array b, bint lower, trans, bint unit, bint
     return result, run(&call, TRIANGULAR, a, name, SINGULAR, check)
 
 
+def mark_failed(str name, str text, Array status, tuple results, bint check, bint spreads=False):
+    """Fill the results of failed matrices with NaN. A matrix has failed if its `status`, int32 of
+    shape (..., 1, 1), is not 0; if failures spread, also if the last number of its first result is
+    NaN. Return where matrices failed, or None if errors are raised."""
+    cdef Call call
+    cdef Array result
+    cdef int i
+    cdef unsigned int[3] counts = [0, 0, 0]
+    memset(&call, 0, sizeof(call))
+    call.stream = current_state(device_of(status))
+    call.batch = status.count
+    call.code = real_codes[(<Array>results[0]).code]
+    call.params.flags = LINALG_SPREADS if spreads else 0
+    for i in range(<int>len(results)):
+        result = <Array>results[i]
+        # Complex numbers are pairs of real ones.
+        counts[i] = <unsigned int>(result.count // max(call.batch, 1)
+                                   * (1 if real_codes[result.code] == result.code else 2))
+        set_operand(&call.operands[X + i], result)
+    call.params.m, call.params.n, call.params.k = counts[0], counts[1], counts[2]
+    set_operand(&call.operands[A], status)
+    return run(&call, MARK_FAILED, status, name, text, check)
+
+
 cdef tuple solve_any_triangular(str name, Array a, Array b, bint lower, trans, bint unit,
                                 bint check):
     cdef Call call
@@ -295,7 +333,7 @@ def cholesky(x, /, *, upper=False, check=True):
     check_bool(check, "cholesky: check")
     check_bool(upper, "cholesky: upper")
     _kept = begin(&call, a)
-    if not fits(call.stream, CHOLESKY, call.code, &call.params):
+    if not is_whole(&call, CHOLESKY):
         factors = blocked()
         result, info = factors.cholesky("cholesky", factors.adjoint(a) if upper else a, check)
         return with_info(factors.adjoint(result) if upper else result, info)
@@ -349,7 +387,7 @@ def lu_factor(x, /, *, check=True):
     cdef Array a = matrices_of("lu_factor", "x", x)
     check_bool(check, "lu_factor: check")
     _kept = begin(&call, a)
-    of = lu_of if fits(call.stream, LU, call.code, &call.params) else blocked().lu
+    of = lu_of if is_whole(&call, LU) else blocked().lu
     factors = LUResult(*of(a))
     return factors if check else (factors, first_zero(factors.lu))
 
@@ -395,7 +433,7 @@ def det(x, /):
     cdef Call call
     cdef Array a = square_of("det", "x", x), result
     _kept = begin(&call, a)
-    if not fits(call.stream, DETERMINANT, call.code, &call.params):
+    if not is_whole(&call, DETERMINANT):
         return blocked().determinant(a, False)
     result = new_result(&call, X, a.code, a, 0, 0, 0)
     if call.batch:
@@ -434,7 +472,7 @@ def slogdet(x, /):
     cdef Call call
     cdef Array a = square_of("slogdet", "x", x), sign, logarithm
     _kept = begin(&call, a)
-    if not fits(call.stream, DETERMINANT, call.code, &call.params):
+    if not is_whole(&call, DETERMINANT):
         return SlogdetResult(*blocked().determinant(a, True))
     call.params.flags = LINALG_LOG
     sign = new_result(&call, X, a.code, a, 0, 0, 0)
@@ -485,7 +523,7 @@ def inv(x, /, *, check=True):
     check_bool(check, "inv: check")
     _kept = begin(&call, a)
     call.params.k = call.params.n
-    if not fits(call.stream, SOLVE, call.code, &call.params):
+    if not is_whole(&call, SOLVE):
         result, info = blocked().solve("inv", a, None, check)
         return with_info(result, info)
     call.params.flags = LINALG_IDENTITY
@@ -567,7 +605,7 @@ def solve(x1, x2, /, *, check=True):
     _kept = begin(&call, a)
     b = as_contiguous(b)
     call.params.k = <unsigned int>b.dims[b.ndim_ - 1]
-    if fits(call.stream, SOLVE, call.code, &call.params):
+    if is_whole(&call, SOLVE):
         set_operand(&call.operands[B], b)
         result = new_result(&call, X, a.code, a, 2, call.params.n, call.params.k)
         info = run(&call, SOLVE, a, "solve", SINGULAR, check)
@@ -751,7 +789,7 @@ def qr(x, /, *, mode="reduced"):
     call.params.k = <unsigned int>k
     if mode != "r":
         call.params.flags = LINALG_VECTORS
-    if not fits(call.stream, QR, call.code, &call.params):
+    if not is_whole(&call, QR):
         q, r = blocked().qr(a, 0 if mode == "r" else k)
         return r if q is None else QRResult(q, r)
     if mode != "r":
@@ -782,7 +820,7 @@ cpdef object singular(str name, object x, bint full, bint vectors, object check,
         call.params.m, call.params.n = <unsigned int>n, <unsigned int>m
     call.params.k = max(call.params.m, call.params.n) if full and vectors \
         else min(call.params.m, call.params.n)
-    if not factored and not fits(call.stream, JACOBI, call.code, &call.params):
+    if not factored and not is_whole(&call, JACOBI):
         return blocked().singular(name, a, full, vectors, check)
     s = new_result(&call, X, real_codes[a.code], a, 1, k, 0)
     if vectors:
@@ -883,6 +921,11 @@ cdef object hermitian(str name, object x, object UPLO, bint vectors, object chec
     n = call.params.n
     call.params.k = <unsigned int>n
     call.params.flags = LINALG_HERMITIAN | triangle_flag(name, UPLO)
+    found = None if is_whole(&call, JACOBI) else by_library().hermitian(
+        name, a, bool(call.params.flags & LINALG_UPPER), vectors, check)
+    if found is not None:
+        values, columns, info = found
+        return with_info(EighResult(values, columns) if vectors else values, info)
     values = new_result(&call, X, real_codes[a.code], a, 1, n, 0)
     if vectors:
         call.params.flags |= LINALG_VECTORS
@@ -974,6 +1017,11 @@ cdef object general(str name, object x, bint vectors, object check):
         a = cast(a, COMPLEX64 if a.code == FLOAT32 else COMPLEX128)
     _kept = begin(&call, a)
     n = call.params.n
+    found = None if is_whole(&call, EIG) else by_library().general(
+        name, a, vectors, check)
+    if found is not None:
+        values, columns, info = found
+        return with_info(EigResult(values, columns) if vectors else values, info)
     values = new_result(&call, X, a.code, a, 1, n, 0)
     if vectors:
         call.params.flags = LINALG_VECTORS

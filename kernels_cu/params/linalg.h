@@ -4,15 +4,16 @@
 #include "params/begin.h"
 
 enum LinalgFlags {
-    LINALG_UPPER = 1,         // the upper triangle is read, or written, instead of the lower one
-    LINALG_TRANSPOSED = 2,    // the matrix is used transposed
-    LINALG_CONJUGATE = 4,     // a transposed matrix is conjugated, too
-    LINALG_UNIT = 8,          // the diagonal of a triangular matrix is 1 and is not read
-    LINALG_IDENTITY = 16,     // the right-hand sides are the identity
-    LINALG_LOG = 32,          // a determinant's sign and the logarithm of its magnitude are written
-    LINALG_VECTORS = 64,      // vectors are computed, too
-    LINALG_HERMITIAN = 128,   // the eigenvalues of a Hermitian matrix are computed
-    LINALG_REFLECTIONS = 256  // Householder's vectors are written, not Q
+    LINALG_UPPER = 1,        // the upper triangle is read, or written, instead of the lower one
+    LINALG_TRANSPOSED = 2,   // the matrix is used transposed
+    LINALG_CONJUGATE = 4,    // a transposed matrix is conjugated, too
+    LINALG_UNIT = 8,         // the diagonal of a triangular matrix is 1 and is not read
+    LINALG_IDENTITY = 16,    // the right-hand sides are the identity
+    LINALG_LOG = 32,         // a determinant's sign and the logarithm of its magnitude are written
+    LINALG_VECTORS = 64,     // vectors are computed, too
+    LINALG_HERMITIAN = 128,  // the eigenvalues of a Hermitian matrix are computed
+    LINALG_REFLECTIONS = 256,  // Householder's vectors are written, not Q
+    LINALG_SPREADS = 512       // a failure makes the last number of a library's result NaN
 };
 
 enum {

@@ -26,14 +26,17 @@ OPS = {
     "qr": ("q and r, where q r = a", SMALL_AND_LARGE),
     "jacobi": ("singular values or eigenvalues of a", ROUNDS),
     "eig": ("eigenvalues of a", LARGE),
+    "mark_failed": ("NaN for matrices whose status is not 0", ONE_BLOCK),
 }
+# Operations of complex or of real numbers only.
+ONLY = {"eig": "complex", "mark_failed": "real"}
 TEMPLATES = tuple(OPS)
 
 
 def rows() -> Iterator[Row]:
     for op, (expression, variants) in OPS.items():
         for name in TYPES:
-            if op != "eig" or name.startswith("complex"):
+            if op not in ONLY or name.startswith("complex") == (ONLY[op] == "complex"):
                 yield Row(op, op, (name,), name, expression, name in PREBUILT, variants)
 
 

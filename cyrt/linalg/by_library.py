@@ -1,0 +1,271 @@
+"""Factorizations of matrices by cuSOLVER. Each function returns None, and has computed nothing,
+where the library does not serve the matrices.
+
+The library stores matrices by columns: what is a row-major matrix here is its transpose there.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from cyrt.linalg.factorizations import (
+    NO_CONVERGENCE,
+    NOT_POSITIVE,
+    SINGULAR,
+    SVDResult,
+    mark_failed,
+)
+from cyrt.linalg.library_calls import call, is_preferred
+from cyrt.ndarray import Array
+from cyrt.ops.broadcasting import broadcast_to
+from cyrt.ops.copy import astype, copy
+from cyrt.ops.creation import empty
+from cyrt.ops.functions import conj, isfinite, maximum, sign, sqrt
+from cyrt.ops.grids import eye, tril, triu
+from cyrt.ops.matmul import matmul, matrix_transpose
+from cyrt.ops.reduce import all as all_of
+from cyrt.ops.shapes import flip
+from cyrt.ops.ternary import clip, where
+from cyrt.ops.views import diagonal
+
+# For matrices of up to so many rows or columns: the most matrices of a batch that the library
+# factors one after the other in no more time than own kernels take for all at once. Measured on an
+# H200 in float32. Matrices that fit into a block's shared memory are own kernels' anyway.
+_MOST = {
+    "cholesky": ((400, 1), (800, 2), (math.inf, 3)),
+    "lu": ((400, 1), (800, 2), (math.inf, 5)),
+    "qr": ((math.inf, 1),),
+    "hermitian": ((400, 7), (math.inf, 14)),
+    "singular": ((400, 4), (math.inf, 8)),
+    "singular in double precision": ((400, 0), (math.inf, 1)),
+    "general": ((190, 0), (400, 2), (math.inf, 64)),
+}
+# The most elements of a matrix: numbers are counted in 32 bits.
+_MOST_ELEMENTS = 1 << 30
+_WIDER = {"float32": "float64", "complex64": "complex128"}
+
+
+def _serves(function: str, x: Array, elements: int = 0) -> bool:
+    """Return whether the library factors the matrices, with results of so many elements."""
+    m, n = x.shape[-2:]
+    if max(m * n, elements) > _MOST_ELEMENTS:
+        return False
+    most = next(batch for rows, batch in _MOST[function] if max(m, n) <= rows)
+    return is_preferred(x.device.index, most, _batch(x) if min(m, n) else 0)
+
+
+def _batch(x: Array) -> int:
+    return math.prod(x.shape[:-2])
+
+
+def _empty(x: Array, *shape: int, dtype: Any = None) -> Array:
+    return empty((*x.shape[:-2], *shape), dtype=dtype or x.dtype, device=x.device)
+
+
+def _status(x: Array) -> Array:
+    return _empty(x, 1, 1, dtype="int32")
+
+
+def _adjoint(x: Array) -> Array:
+    return conj(matrix_transpose(x)) if x.dtype.kind == "c" else matrix_transpose(x)
+
+
+def _finite(x: Array) -> tuple[Array, Array]:
+    """Whether each matrix is finite; and the matrices, those that are not being zero: the library's
+    iterations need not end for these."""
+    finite = all_of(isfinite(x), axis=(-2, -1), keepdims=True)
+    return finite, where(finite, x, 0)
+
+
+def _failed(status: Array, finite: Array) -> Array:
+    return astype((status != 0) | ~finite, "int32")
+
+
+def cholesky(name: str, x: Array, check: bool) -> tuple[Array, Array | None] | None:
+    """The lower factor, and where matrices failed, unless errors are raised."""
+    if not _serves("cholesky", x):
+        return None
+    a, status = copy(x), _status(x)
+    if not call("cholesky", (x.shape[-1], True), _batch(x), (a, status)):
+        return None
+    factor = tril(a)
+    # The library need not notice NaN.
+    return factor, mark_failed(name, NOT_POSITIVE, status, (factor,), check, True)
+
+
+def _lu(a: Array) -> tuple[Array, Array] | None:
+    """The pivots, from 1 on, and the status of matrices stored by columns, which become L and U."""
+    n, m = a.shape[-2:]
+    pivots, status = _empty(a, min(m, n), dtype="int64"), _status(a)
+    if not call("lu", (m, n), _batch(a), (a, pivots, status)):
+        return None
+    # The pivots of NaN may be anything, but those that index memory may not.
+    return clip(pivots, 1, m), status
+
+
+def lu(x: Array) -> tuple[Array, Array] | None:
+    """L and U in one matrix, and the pivots."""
+    if not _serves("lu", x):
+        return None
+    a = copy(matrix_transpose(x))
+    found = _lu(a)
+    return None if found is None else (copy(matrix_transpose(a)), astype(found[0] - 1, "int32"))
+
+
+def solve(name: str, a: Array, b: Array | None, check: bool) -> tuple[Array, Array | None] | None:
+    """Solve with matrices; b is None for the identity."""
+    n = a.shape[-1]
+    k = n if b is None else b.shape[-1]
+    if not _serves("lu", a, n * k):
+        return None
+    factors = copy(a)  # the library factors the transpose
+    found = _lu(factors)
+    if found is None:
+        return None
+    pivots, status = found
+    if b is None:
+        b = broadcast_to(eye(n, dtype=a.dtype, device=a.device), a.shape)
+    x = copy(matrix_transpose(b))
+    if k and not call("lu_solve", (n, k), _batch(a), (factors, pivots, x, _status(a))):
+        return None
+    x = copy(matrix_transpose(x))
+    return x, mark_failed(name, SINGULAR, status, (x,), check)
+
+
+def qr(x: Array, columns: int) -> tuple[Array | None, Array] | None:
+    """Q with so many columns, or None for 0; and R."""
+    if not _serves("qr", x, x.shape[-2] * columns):
+        return None
+    return _qr(x, columns)
+
+
+def _qr(x: Array, columns: int) -> tuple[Array | None, Array] | None:
+    m, n = x.shape[-2:]
+    steps = min(m, n)
+    a, factors, status = copy(matrix_transpose(x)), _empty(x, steps), _status(x)
+    if not call("qr", (m, n), _batch(x), (a, factors, status)):
+        return None
+    r = triu(matrix_transpose(a)[..., : max(columns, steps), :])
+    if not columns:
+        return None, r
+    q = a
+    if columns != n:
+        q = _empty(x, columns, m)
+        q[..., :steps, :] = a[..., :steps, :]
+    if not call("q", (m, columns, steps), _batch(x), (q, factors, status)):
+        return None
+    return matrix_transpose(q), r
+
+
+def _hermitian(a: Array, upper: bool, vectors: bool) -> tuple[Array, Array] | None:
+    """The eigenvalues, and the status, of finite matrices of which one triangle is read. They
+    become the conjugate eigenvectors, in rows."""
+    n = a.shape[-1]
+    values, status = _empty(a, n, dtype=a.real.dtype), _status(a)
+    # The library sees the transpose, which is the conjugate: so are its eigenvectors.
+    if not call("hermitian", (n, not upper, vectors), _batch(a), (a, values, status)):
+        return None
+    return values, status
+
+
+def hermitian(
+    name: str, x: Array, upper: bool, vectors: bool, check: bool
+) -> tuple[Array, Array | None, Array | None] | None:
+    """The eigenvalues, the eigenvectors, and where matrices failed, unless errors are raised."""
+    if not _serves("hermitian", x):
+        return None
+    finite, a = _finite(triu(x) if upper else tril(x))
+    found = _hermitian(a, upper, vectors)
+    if found is None:
+        return None
+    values, status = found
+    columns = copy(_adjoint(a)) if vectors else None
+    results = (values,) if columns is None else (values, columns)
+    info = mark_failed(name, NO_CONVERGENCE, _failed(status, finite), results, check)
+    return values, columns, info
+
+
+def singular(name: str, x: Array, full: bool, vectors: bool, check: bool) -> Any:
+    """The singular value decomposition, as cyrt.linalg.blocked.singular returns it."""
+    m, n = x.shape[-2:]
+    wider = _WIDER.get(x.dtype.name)
+    function = "singular" if wider else "singular in double precision"
+    if not _serves(function, x, max(m, n) * (max(m, n) if full and vectors else min(m, n))):
+        return None
+    finite, a = _finite(x)
+    if wider:
+        found = _singular_by_eigenvalues(astype(a, wider), full, vectors)
+    else:
+        found = _singular(a, full, vectors)
+    if found is None:
+        return None
+    *parts, status = found
+    results = tuple(astype(each, of.dtype) for each, of in zip(parts, (x.real, x, x), strict=False))
+    info = mark_failed(name, NO_CONVERGENCE, _failed(status, finite), results, check)
+    result = SVDResult(results[1], results[0], results[2]) if vectors else results[0]
+    return result if check else (result, info)
+
+
+def _singular_by_eigenvalues(x: Array, full: bool, vectors: bool) -> tuple[Array, ...] | None:
+    """The singular values, U and Vh if they are wanted, and the status, of matrices whose numbers
+    have half of the type's precision.
+
+    With the eigenvectors V of x^H x, the R of x V = Q R is diagonal up to errors of the size of
+    sqrt(epsilon) |x|, as R^H R is up to epsilon |x|^2. This is less than the rounding errors of the
+    type with half of the precision.
+    """
+    m, n = x.shape[-2:]
+    tall = copy(_adjoint(x)) if m < n else x
+    a = matmul(_adjoint(tall), tall)
+    found = _hermitian(a, False, vectors)
+    if found is None:
+        return None
+    values, status = found
+    s = flip(sqrt(maximum(values, 0)), axis=-1)
+    if not vectors:
+        return s, status
+    v = copy(flip(_adjoint(a), axis=-1))
+    q, r = _qr(matmul(tall, v), max(m, n) if full else min(m, n)) or (None, None)
+    if q is None or r is None:
+        return None
+    steps = diagonal(r, 0, -2, -1)
+    u = copy(q)
+    u[..., : min(m, n)] *= where(steps == 0, 1, sign(steps))[..., None, :]
+    return (s, v, _adjoint(u), status) if m < n else (s, u, _adjoint(v), status)
+
+
+def _singular(x: Array, full: bool, vectors: bool) -> tuple[Array, ...] | None:
+    """The same, of any matrices."""
+    m, n = x.shape[-2:]
+    tall, wide = max(m, n), min(m, n)
+    a = copy(matrix_transpose(x) if m > n else x)
+    values, status = _empty(x, wide, dtype=x.real.dtype), _status(x)
+    columns = tall if full else wide
+    left = _empty(x, columns if vectors else 1, tall)
+    right = _empty(x, wide if vectors else 1, wide)
+    options = tall, wide, full, vectors
+    if not call("singular", options, _batch(x), (a, values, left, right, status)):
+        return None
+    if not vectors:
+        return values, status
+    u, vh = (matrix_transpose(left), matrix_transpose(right)) if m > n else (right, left)
+    return values, u, vh, status
+
+
+def general(
+    name: str, x: Array, vectors: bool, check: bool
+) -> tuple[Array, Array | None, Array | None] | None:
+    """The eigenvalues and the eigenvectors of complex matrices, and where matrices failed, unless
+    errors are raised."""
+    if not _serves("general", x):
+        return None
+    n = x.shape[-1]
+    finite, a = _finite(copy(matrix_transpose(x)))
+    values, right, status = _empty(x, n), _empty(x, n if vectors else 1, n), _status(x)
+    if not call("general", (n, vectors), _batch(x), (a, values, right, status)):
+        return None
+    columns = copy(matrix_transpose(right)) if vectors else None
+    results = (values,) if columns is None else (values, columns)
+    info = mark_failed(name, NO_CONVERGENCE, _failed(status, finite), results, check)
+    return values, columns, info

@@ -1,0 +1,300 @@
+"""Calls of cuSOLVER between batches."""
+
+import functools
+import threading
+
+from cpython.bytearray cimport PyByteArray_AS_STRING
+from libc.string cimport memset
+
+from cyrt.builtin cimport library
+from cyrt.builtin.library cimport CUSOLVER, bindings_of, is_served
+from cyrt.builtin.workspace cimport allocate_workspace
+from cyrt.driver.capture_mode cimport relax, restore
+from cyrt.driver.cuda cimport CUstreamCaptureMode
+from cyrt.driver.errors import OutOfMemoryError
+from cyrt.dtypes import DTYPES
+from cyrt.graph.commit cimport Recorder
+from cyrt.graph.recorder cimport allows_calls, call_library, encoder_of
+from cyrt.graph.recording cimport TEMPLATE, Use
+from cyrt.libs.library import Unsupported
+from cyrt.logger import logger
+from cyrt.ndarray cimport Array, device_of
+from cyrt.runtime.device cimport enter, leave_quietly
+from cyrt.runtime.device import reset_hooks
+from cyrt.runtime.memory cimport Memory, live_block
+from cyrt.runtime.module cimport Runnable
+from cyrt.runtime.state cimport OVERWRITE, WRITE, StreamState
+from cyrt.runtime.stream cimport current_state
+
+cdef enum:
+    MOST_WORDS = 24         # the most arguments of a function
+    # The values of the Variables of cyrt/libs/cusolver.py.
+    MOST_OPERANDS = 5
+    HANDLE = 5
+    PARAMETERS
+    WORKSPACE
+    WORKSPACE_SIZE
+    HOST_WORKSPACE
+    HOST_SIZE
+    WORKSPACE_SIZE_OUT
+    HOST_SIZE_OUT
+    VARIABLES               # the end
+
+# Each argument of the library's functions is an integer or an address, and has a register, or eight
+# bytes of the stack, of its own in the calling conventions of all platforms that CUDA has (System V
+# and Windows for x86-64, AAPCS64). So one type calls them all; what follows their last argument is
+# not read.
+ctypedef int (*Function)(
+    unsigned long long, unsigned long long, unsigned long long, unsigned long long,
+    unsigned long long, unsigned long long, unsigned long long, unsigned long long,
+    unsigned long long, unsigned long long, unsigned long long, unsigned long long,
+    unsigned long long, unsigned long long, unsigned long long, unsigned long long,
+    unsigned long long, unsigned long long, unsigned long long, unsigned long long,
+    unsigned long long, unsigned long long, unsigned long long, unsigned long long) noexcept nogil
+
+# Calls for the matrices of a batch, one after the other: from one to the next, `steps` are added to
+# the words.
+cdef struct Calls:
+    Function function
+    long long batch
+    unsigned long long[MOST_WORDS] words, steps
+
+# The handles by library and address of the stream's state. States are reused, never freed.
+cdef dict handles = {}
+creation = threading.RLock()
+
+
+def decide(int ordinal, served=None, bint every=False):
+    """Use the library on a device or not, whatever the device is; None: decide at the next
+    factorization. `every`: for all that it provides, also where own kernels are faster. For tests,
+    which have a library for the emulated device, and for comparisons."""
+    global factors_all
+    factors_all = every
+    library.decide(CUSOLVER, ordinal, served)
+
+
+def is_preferred(int ordinal, long long most, long long batch):
+    """Return whether the library factors matrices on a device: it does for up to `most` in a batch.
+    """
+    return bool(batch and (batch <= most or factors_all) and is_served(CUSOLVER, ordinal))
+
+
+@reset_hooks.append
+def _forget(int ordinal):
+    """Forget the handles of a device: what they have there ends with its context."""
+    for key in list(handles):
+        if (<StreamState*><size_t>key[1]).ordinal == ordinal:
+            handles.pop(key, None)
+
+
+cdef int run(void* data) noexcept nogil:
+    cdef Calls* c = <Calls*>data
+    cdef unsigned long long* w = c.words
+    cdef CUstreamCaptureMode before = relax()
+    cdef int status = 0, j
+    cdef long long _i
+    for _i in range(c.batch):
+        status = c.function(w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9], w[10],
+                            w[11], w[12], w[13], w[14], w[15], w[16], w[17], w[18], w[19], w[20],
+                            w[21], w[22], w[23])
+        if status:
+            break
+        for j in range(MOST_WORDS):
+            w[j] += c.steps[j]
+    restore(before)
+    return status
+
+
+cdef unsigned long long handle_of(object opened, StreamState* state) except? 0:
+    """Return the stream's handle."""
+    cdef Calls create, choose
+    cdef unsigned long long made = 0
+    cdef int entered, status
+    key = opened, <size_t>state
+    found = handles.get(key)
+    if found is not None:
+        return found
+    with creation:
+        if key in handles:      # another thread has made it
+            return handles[key]
+        memset(&create, 0, sizeof(create))
+        memset(&choose, 0, sizeof(choose))
+        create.function = <Function><size_t>opened.address("cusolverDnCreate")
+        choose.function = <Function><size_t>opened.address("cusolverDnSetStream")
+        create.batch = choose.batch = 1
+        create.words[0] = <size_t>&made
+        entered = enter(state.ordinal, state.epoch, b"cusolverDnCreate")
+        with nogil:
+            status = run(&create)
+            if status == 0:
+                choose.words[0], choose.words[1] = made, <size_t>state.handle
+                status = run(&choose)
+        leave_quietly(entered)
+        if status:
+            opened.refuse("cusolverDnCreate", status, "a handle")
+        handles[key] = made
+        return made
+
+
+cdef class KnownCall:
+    """A call whose operands may be anywhere."""
+    cdef object library
+    cdef str name, text
+    cdef str refusal                # why the library does not provide it; None: it does
+    cdef Runnable runnable          # for explanations
+    cdef Function function, query   # `query` tells the sizes of the workspaces; NULL: none
+    cdef unsigned long long[MOST_WORDS] words, query_words
+    cdef signed char[MOST_WORDS] variables, query_variables     # of each word; -1: none
+    cdef bint asked                 # the sizes are known
+    cdef size_t[2] sizes            # on the device, in units, and on the host, in bytes
+    cdef size_t unit
+
+
+@functools.lru_cache(maxsize=256)
+def known_call(opened, int ordinal, str function, tuple options, str dtype):
+    """Return the call of a method of the bindings' Solver. The sizes of its workspaces depend on
+    the device."""
+    cdef KnownCall known = KnownCall.__new__(KnownCall)
+    described = getattr(bindings_of(CUSOLVER).Solver(dtype), function)(*options)
+    known.library, known.name, known.text = opened, described.name, described.text
+    known.runnable = Runnable.__new__(Runnable)
+    known.runnable.name, known.runnable.origin = known.name, f"cuSOLVER {opened.dotted}"
+    known.unit = described.unit
+    known.asked = not described.query
+    pack(described.arguments, known.words, known.variables)
+    pack(described.query, known.query_words, known.query_variables)
+    try:
+        known.function = <Function><size_t>opened.address(known.name)
+        if described.query:
+            known.query = <Function><size_t>opened.address(f"{known.name}_bufferSize")
+    except Unsupported as error:
+        note_refusal(known, error)
+    return known
+
+
+cdef int note_refusal(KnownCall known, object error) except -1:
+    logger.debug("cyrt's own kernels run: %s", error)
+    known.refusal = str(error)
+    return 0
+
+
+cdef int pack(tuple arguments, unsigned long long* words, signed char* variables) except -1:
+    cdef int i
+    for i in range(MOST_WORDS):
+        words[i], variables[i] = 0, -1
+    for i, each in enumerate(arguments):
+        if isinstance(each, int):
+            words[i] = each
+        else:
+            variables[i] = each.index
+    return 0
+
+
+cdef void fill(Calls* calls, Function function, const unsigned long long* words,
+               const signed char* variables, const unsigned long long* values) noexcept:
+    cdef int i
+    memset(calls, 0, sizeof(calls[0]))
+    calls.function, calls.batch = function, 1
+    for i in range(MOST_WORDS):
+        calls.words[i] = words[i] if variables[i] < 0 else values[variables[i]]
+
+
+cdef int ask(KnownCall known, Recorder encoder, unsigned long long* values) except -1:
+    """Ask the library for the sizes of the workspaces, in the stream's turn, as it has the handle.
+    """
+    cdef Calls calls
+    cdef size_t[2] sizes
+    cdef int status
+    sizes[0] = sizes[1] = 0
+    values[WORKSPACE_SIZE_OUT], values[HOST_SIZE_OUT] = <size_t>&sizes[0], <size_t>&sizes[1]
+    fill(&calls, known.query, known.query_words, known.query_variables, values)
+    status = call_library(encoder, run, &calls, NULL, 0)
+    if status:
+        known.library.refuse(f"{known.name}_bufferSize", status, known.text)
+    known.sizes[0], known.sizes[1] = sizes[0], sizes[1]
+    known.asked = True
+    return 0
+
+
+def call(str function, options, long long batch, arrays):
+    """Call a function of the library for each matrix of a batch, in order.
+
+    Parameters
+    ----------
+    function : str
+        A method of the bindings' Solver.
+    options : sequence of int
+        Its arguments.
+    batch : int
+    arrays : sequence of Array
+        The operands, contiguous, in cyrt's own memory; each has a part for every matrix, which the
+        call may write. The type of the first one is that of the matrices.
+
+    Returns
+    -------
+    bool
+        False: own kernels have to run. The library does not provide the function, there is no
+        memory for its workspace, or it cannot be called now. The operands may be overwritten.
+    """
+    cdef Array first = arrays[0]
+    cdef StreamState* state = current_state(device_of(first))
+    cdef Recorder encoder = encoder_of(state)
+    cdef KnownCall known
+    if not allows_calls(encoder):
+        return False
+    known = known_call(bindings_of(CUSOLVER).find()[0], state.ordinal, function, tuple(options),
+                       DTYPES[first.code].name)
+    if known.refusal is not None:
+        return False
+    if encoder.listed is not None:
+        for _ in range(batch):
+            encoder.listed.append((<int>TEMPLATE, known.runnable, (1, 1, 1), (1, 1, 1), 0, b""))
+        return True
+    try:
+        make(known, encoder, batch, arrays)
+    except Unsupported as error:
+        note_refusal(known, error)
+        return False
+    except OutOfMemoryError as error:
+        logger.debug("cyrt's own kernels run: %s", error)
+        return False
+    return True
+
+
+cdef int make(KnownCall known, Recorder encoder, long long batch, arrays) except -1:
+    cdef Calls calls
+    cdef Use[MOST_OPERANDS + 1] uses
+    cdef unsigned long long[VARIABLES] values
+    cdef unsigned long long[VARIABLES] steps
+    cdef Memory workspace = None
+    cdef bytearray host = None
+    cdef Array array
+    cdef int i, status, count = len(arrays)
+    memset(values, 0, sizeof(values))
+    memset(steps, 0, sizeof(steps))
+    values[HANDLE] = handle_of(known.library, encoder.state)
+    values[PARAMETERS] = known.library.parameters
+    if not known.asked:
+        ask(known, encoder, values)
+    for i in range(count):
+        array = <Array>arrays[i]
+        values[i], steps[i] = array.address, array.nbytes // batch
+        uses[i].block, uses[i].access = live_block(array), WRITE
+    values[WORKSPACE_SIZE], values[HOST_SIZE] = known.sizes[0], known.sizes[1]
+    if known.sizes[0]:
+        workspace = allocate_workspace(encoder, known.sizes[0] * known.unit)
+        values[WORKSPACE] = workspace.address
+        uses[count].block, uses[count].access = live_block(workspace), OVERWRITE
+        count += 1
+    if known.sizes[1]:
+        host = bytearray(known.sizes[1])
+        values[HOST_WORKSPACE] = <size_t>PyByteArray_AS_STRING(host)
+    fill(&calls, known.function, known.words, known.variables, values)
+    calls.batch = batch
+    for i in range(MOST_WORDS):
+        if known.variables[i] >= 0:
+            calls.steps[i] = steps[known.variables[i]]
+    status = call_library(encoder, run, &calls, uses, count)
+    if status:
+        known.library.refuse(known.name, status, known.text)
+    return 0
