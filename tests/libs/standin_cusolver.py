@@ -232,7 +232,7 @@ class Standin(cusolver.Library):
 
     def orgqr(self, dtype, m, n, k, a, step, tau, work, size, info, *_):
         self.take_device(work, size * dtype.itemsize)
-        vectors = self.matrix(a, dtype, m, n, step)
+        vectors = self.matrix(a, dtype, m, k, step)
         factors = self.read(tau, dtype, k)
         q = np.eye(m, n, dtype=dtype)
         for j in reversed(range(k)):
