@@ -18,7 +18,7 @@ cdef extern from "params/linalg.h" nogil:
         LINALG_PART
         LINALG_ROWS
         LINALG_ROW_BYTES
-        LINALG_SPREADS
+        LINALG_LOWER
         LINALG_TILE
         LINALG_SWEEPS
         LINALG_SPARE

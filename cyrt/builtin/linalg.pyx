@@ -25,6 +25,8 @@ from cyrt.runtime.state cimport StreamState
 cdef enum:
     WARP = 32
     MOST_THREADS = 512
+    TILE_THREADS = 256          # that copy a tile of 32 x 32, or 2,048 numbers and more
+    MOST_TILES = 128            # of a matrix whose numbers are copied one by one
     SHARED = 0                  # kernels, in the order of Row.kernels
     LARGE = 1
     SMALL = 1
@@ -36,7 +38,10 @@ cdef enum:
 cdef int CHOLESKY = op_code("cholesky"), LU = op_code("lu"), SOLVE = op_code("solve")
 cdef int DETERMINANT = op_code("determinant"), TRIANGULAR = op_code("triangular")
 cdef int EXCHANGE = op_code("exchange"), QR = op_code("qr"), JACOBI = op_code("jacobi")
-cdef int EIG = op_code("eig"), MARK_FAILED = op_code("mark_failed")
+cdef int EIG = op_code("eig")
+# Those around a library's factorization.
+cdef int FINITE_COPY = op_code("finite_copy"), MARK_FAILED = op_code("mark_failed")
+cdef int LOWER_FACTOR = op_code("lower_factor"), CHECK_LU = op_code("check_lu")
 
 # The memory of the streams' failure words. A state is never freed, and neither is its word.
 cdef list words = []
@@ -72,7 +77,7 @@ cdef inline long long rounded(long long n) noexcept:
 cdef long long work_elements(int op, const Linalg* params) noexcept:
     """Return the elements of a block's shared memory, or of a matrix's workspace."""
     cdef long long m = params.m, n = params.n, k = params.k
-    if op == MARK_FAILED:
+    if op == FINITE_COPY or op == MARK_FAILED or op == LOWER_FACTOR or op == CHECK_LU:
         return 0
     if op == CHOLESKY or op == DETERMINANT:
         return n * odd(n)
@@ -139,7 +144,11 @@ cdef long long useful_threads(int op, const Linalg* params) noexcept:
         return n * (n + k) // 4
     if op == EXCHANGE:
         return m * k // 4
-    return MOST_THREADS if op == MARK_FAILED else max(m, n) * n // 4
+    if op == MARK_FAILED:
+        return MOST_THREADS
+    if op == FINITE_COPY or op == LOWER_FACTOR:
+        return TILE_THREADS
+    return n if op == CHECK_LU else max(m, n) * n // 4
 
 
 cdef long long threads_of(int ordinal, int op, const Linalg* params, long long blocks) except -1:
@@ -164,6 +173,18 @@ cdef int set_block(Launch* launch, unsigned long long blocks, long long threads)
     return 0
 
 
+cdef unsigned int tiles_of(int op, const Linalg* params) noexcept:
+    """Return the blocks for a matrix."""
+    if op == TRIANGULAR:
+        return <unsigned int>max(1, ceiling(params.k, LINALG_TILE))
+    if op == LOWER_FACTOR:
+        return <unsigned int>(ceiling(params.n, WARP) * ceiling(params.n, WARP))
+    if op == FINITE_COPY:
+        return <unsigned int>max(1, min(ceiling(<long long>params.m * params.n, 8 * TILE_THREADS),
+                                        MOST_TILES))
+    return 1
+
+
 cdef int record_linalg(Recorder encoder, int op, int dtype, Linalg* params,
                        const Operand* operands, long long batch) except -1:
     cdef Operand[NUM_OPERANDS + 1] used
@@ -178,7 +199,7 @@ cdef int record_linalg(Recorder encoder, int op, int dtype, Linalg* params,
     params.x, params.y, params.z = operands[X].address, operands[Y].address, operands[Z].address
     params.info, params.a, params.b = \
         operands[INFO].address, operands[A].address, operands[B].address
-    params.tiles = <unsigned int>max(1, ceiling(params.k, LINALG_TILE)) if op == TRIANGULAR else 1
+    params.tiles = tiles_of(op, params)
     launch.entry = entry_of(encoder.state.ordinal, op, dtype)
     launch.variant = SHARED
     size = launch.entry.itemsizes[0]

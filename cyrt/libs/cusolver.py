@@ -28,7 +28,7 @@ STATUSES = {
 }
 # cublasFillMode_t, cublasOperation_t, cusolverEigMode_t.
 LOWER, UPPER = 0, 1
-OP_T = 1
+OP_N, OP_T = 0, 1
 NO_VECTORS = 0
 
 # The functions that each version has.
@@ -172,9 +172,9 @@ class Solver:
         text = f"{text} of {self._dtype}"
         return Call(f"cusolverDn{name}", (*begin, *arguments, *ends), query, 1, text)
 
-    def cholesky(self, n: int, upper: bool) -> Call:
-        """The matrix, which becomes the factor; info."""
-        arguments = UPPER if upper else LOWER, n, *self._matrix(0, n), self._type
+    def cholesky(self, n: int) -> Call:
+        """The matrix, whose lower triangle becomes the factor; info."""
+        arguments = LOWER, n, *self._matrix(0, n), self._type
         return self._call("Xpotrf", arguments, 1, f"{n} x {n} matrix")
 
     def lu(self, m: int, n: int) -> Call:
@@ -182,10 +182,17 @@ class Solver:
         arguments = m, n, *self._matrix(0, m), OPERANDS[1], self._type
         return self._call("Xgetrf", arguments, 2, f"{m} x {n} matrix")
 
-    def lu_solve(self, n: int, k: int) -> Call:
+    def lu_solve(self, n: int, k: int, transposed: bool) -> Call:
         """L and U; the pivots; the right-hand sides, which become the solutions of the system with
-        the transposed matrix; info."""
-        arguments = OP_T, n, k, *self._matrix(0, n), OPERANDS[1], *self._matrix(2, n)
+        the matrix, or with its transpose; info."""
+        arguments = (
+            OP_T if transposed else OP_N,
+            n,
+            k,
+            *self._matrix(0, n),
+            OPERANDS[1],
+            *self._matrix(2, n),
+        )
         text = f"{n} x {n} matrix and {k} right-hand sides of {self._dtype}"
         words = HANDLE, PARAMETERS, *arguments, OPERANDS[3]
         return Call("cusolverDnXgetrs", words, (), 1, text)

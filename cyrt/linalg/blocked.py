@@ -184,17 +184,14 @@ def qr(x: Array, columns: int) -> tuple[Array | None, Array]:
 def singular(name: str, x: Array, full: bool, vectors: bool, check: bool) -> Any:
     """The singular value decomposition by that of the adjoint of R of QR, for which Jacobi's method
     needs a third of the sweeps (Drmac and Veselic, SIAM J. Matrix Anal. Appl. 29, 2008)."""
-    found = by_library.singular(name, x, full, vectors, check)
-    if found is not None:
-        return found
     m, n = x.shape[-2:]
     tall = adjoint(x) if m < n else x
     short = min(m, n)
     q, r = qr(tall, (max(m, n) if full else short) if vectors else 0)
-    parts = singular_of(name, adjoint(r[..., :short, :]), False, vectors, check, True)
+    found = singular_of(name, adjoint(r[..., :short, :]), False, vectors, check, True)
     if q is None:
-        return parts
-    (right, s, left), info = (parts, None) if check else parts
+        return found
+    (right, s, left), info = (found, None) if check else found
     q[..., :short] = matmul(q[..., :short], adjoint(left))
     result = SVDResult(right, s, adjoint(q)) if m < n else SVDResult(q, s, adjoint(right))
     return result if check else (result, info)

@@ -11,9 +11,11 @@ from typing import Any
 
 from cyrt.linalg.factorizations import (
     NO_CONVERGENCE,
-    NOT_POSITIVE,
     SINGULAR,
     SVDResult,
+    check_lu,
+    finite_copy,
+    lower_factor,
     mark_failed,
 )
 from cyrt.linalg.library_calls import call, is_preferred
@@ -21,25 +23,26 @@ from cyrt.ndarray import Array
 from cyrt.ops.broadcasting import broadcast_to
 from cyrt.ops.copy import astype, copy
 from cyrt.ops.creation import empty
-from cyrt.ops.functions import conj, isfinite, maximum, sign, sqrt
-from cyrt.ops.grids import eye, tril, triu
+from cyrt.ops.functions import conj, maximum, sign, sqrt
+from cyrt.ops.grids import eye, triu
 from cyrt.ops.matmul import matmul, matrix_transpose
-from cyrt.ops.reduce import all as all_of
-from cyrt.ops.shapes import flip
-from cyrt.ops.ternary import clip, where
+from cyrt.ops.shapes import flip, reshape
+from cyrt.ops.ternary import where
 from cyrt.ops.views import diagonal
 
-# For matrices of up to so many rows or columns: the most matrices of a batch that the library
-# factors one after the other in no more time than own kernels take for all at once. Measured on an
-# H200 in float32. Matrices that fit into a block's shared memory are own kernels' anyway.
+# For matrices whose shorter side has up to so many rows: the most matrices of a batch that the
+# library factors one after the other in no more time than own kernels take for all at once.
+# Measured on an H200 in float32, with 1 to 8 square matrices of 128 to 1,024 rows ("general": 256).
+# Matrices that fit into a block's shared memory are left to own kernels before, except for their
+# eigenvalues and singular values.
 _MOST = {
     "cholesky": ((400, 1), (800, 2), (math.inf, 3)),
-    "lu": ((400, 1), (800, 2), (math.inf, 5)),
+    "lu": ((400, 2), (800, 4), (math.inf, 8)),
     "qr": ((math.inf, 1),),
-    "hermitian": ((400, 7), (math.inf, 14)),
-    "singular": ((400, 4), (math.inf, 8)),
-    "singular in double precision": ((400, 0), (math.inf, 1)),
-    "general": ((190, 0), (400, 2), (math.inf, 64)),
+    "hermitian": ((127, 0), (191, 2), (400, 9), (math.inf, 16)),
+    "singular": ((127, 0), (191, 1), (400, 6), (math.inf, 14)),
+    "singular in double precision": ((400, 0), (math.inf, 1)),  # up to 512
+    "general": ((191, 0), (255, 1), (400, 2), (math.inf, 64)),
 }
 # The most elements of a matrix: numbers are counted in 32 bits.
 _MOST_ELEMENTS = 1 << 30
@@ -51,7 +54,7 @@ def _serves(function: str, x: Array, elements: int = 0) -> bool:
     m, n = x.shape[-2:]
     if max(m * n, elements) > _MOST_ELEMENTS:
         return False
-    most = next(batch for rows, batch in _MOST[function] if max(m, n) <= rows)
+    most = next(batch for rows, batch in _MOST[function] if min(m, n) <= rows)
     return is_preferred(x.device.index, most, _batch(x) if min(m, n) else 0)
 
 
@@ -71,27 +74,15 @@ def _adjoint(x: Array) -> Array:
     return conj(matrix_transpose(x)) if x.dtype.kind == "c" else matrix_transpose(x)
 
 
-def _finite(x: Array) -> tuple[Array, Array]:
-    """Whether each matrix is finite; and the matrices, those that are not being zero: the library's
-    iterations need not end for these."""
-    finite = all_of(isfinite(x), axis=(-2, -1), keepdims=True)
-    return finite, where(finite, x, 0)
-
-
-def _failed(status: Array, finite: Array) -> Array:
-    return astype((status != 0) | ~finite, "int32")
-
-
 def cholesky(name: str, x: Array, check: bool) -> tuple[Array, Array | None] | None:
     """The lower factor, and where matrices failed, unless errors are raised."""
     if not _serves("cholesky", x):
         return None
-    a, status = copy(x), _status(x)
-    if not call("cholesky", (x.shape[-1], True), _batch(x), (a, status)):
+    # The lower triangle of a matrix that is stored by columns is factored fastest.
+    a, status = copy(matrix_transpose(x)), _status(x)
+    if not call("cholesky", (x.shape[-1],), _batch(x), (a, status)):
         return None
-    factor = tril(a)
-    # The library need not notice NaN.
-    return factor, mark_failed(name, NOT_POSITIVE, status, (factor,), check, True)
+    return lower_factor(name, a, status, check)
 
 
 def _lu(a: Array) -> tuple[Array, Array] | None:
@@ -100,8 +91,8 @@ def _lu(a: Array) -> tuple[Array, Array] | None:
     pivots, status = _empty(a, min(m, n), dtype="int64"), _status(a)
     if not call("lu", (m, n), _batch(a), (a, pivots, status)):
         return None
-    # The pivots of NaN may be anything, but those that index memory may not.
-    return clip(pivots, 1, m), status
+    check_lu(a, pivots, status)
+    return pivots, status
 
 
 def lu(x: Array) -> tuple[Array, Array] | None:
@@ -124,13 +115,20 @@ def solve(name: str, a: Array, b: Array | None, check: bool) -> tuple[Array, Arr
     if found is None:
         return None
     pivots, status = found
-    if b is None:
-        b = broadcast_to(eye(n, dtype=a.dtype, device=a.device), a.shape)
-    x = copy(matrix_transpose(b))
-    if k and not call("lu_solve", (n, k), _batch(a), (factors, pivots, x, _status(a))):
+    # The inverse of the transpose, stored by columns, is the inverse.
+    x = _identity(a) if b is None else copy(matrix_transpose(b))
+    operands = factors, pivots, x, _status(a)
+    if k and not call("lu_solve", (n, k, b is not None), _batch(a), operands):
         return None
-    x = copy(matrix_transpose(x))
+    if b is not None:
+        x = reshape(x, b.shape) if k == 1 else copy(matrix_transpose(x))
     return x, mark_failed(name, SINGULAR, status, (x,), check)
+
+
+def _identity(a: Array) -> Array:
+    """An identity matrix for each matrix, to be overwritten."""
+    identity = eye(a.shape[-1], dtype=a.dtype, device=a.device)
+    return reshape(identity, a.shape) if _batch(a) == 1 else copy(broadcast_to(identity, a.shape))
 
 
 def qr(x: Array, columns: int) -> tuple[Array | None, Array] | None:
@@ -175,14 +173,14 @@ def hermitian(
     """The eigenvalues, the eigenvectors, and where matrices failed, unless errors are raised."""
     if not _serves("hermitian", x):
         return None
-    finite, a = _finite(triu(x) if upper else tril(x))
+    a, infinite = finite_copy(x, "U" if upper else "L")
     found = _hermitian(a, upper, vectors)
     if found is None:
         return None
     values, status = found
     columns = copy(_adjoint(a)) if vectors else None
     results = (values,) if columns is None else (values, columns)
-    info = mark_failed(name, NO_CONVERGENCE, _failed(status, finite), results, check)
+    info = mark_failed(name, NO_CONVERGENCE, status, results, check, infinite)
     return values, columns, info
 
 
@@ -193,7 +191,7 @@ def singular(name: str, x: Array, full: bool, vectors: bool, check: bool) -> Any
     function = "singular" if wider else "singular in double precision"
     if not _serves(function, x, max(m, n) * (max(m, n) if full and vectors else min(m, n))):
         return None
-    finite, a = _finite(x)
+    a, infinite = finite_copy(x)
     if wider:
         found = _singular_by_eigenvalues(astype(a, wider), full, vectors)
     else:
@@ -202,7 +200,7 @@ def singular(name: str, x: Array, full: bool, vectors: bool, check: bool) -> Any
         return None
     *parts, status = found
     results = tuple(astype(each, of.dtype) for each, of in zip(parts, (x.real, x, x), strict=False))
-    info = mark_failed(name, NO_CONVERGENCE, _failed(status, finite), results, check)
+    info = mark_failed(name, NO_CONVERGENCE, status, results, check, infinite)
     result = SVDResult(results[1], results[0], results[2]) if vectors else results[0]
     return result if check else (result, info)
 
@@ -261,11 +259,11 @@ def general(
     if not _serves("general", x):
         return None
     n = x.shape[-1]
-    finite, a = _finite(copy(matrix_transpose(x)))
+    a, infinite = finite_copy(matrix_transpose(x))
     values, right, status = _empty(x, n), _empty(x, n if vectors else 1, n), _status(x)
     if not call("general", (n, vectors), _batch(x), (a, values, right, status)):
         return None
     columns = copy(matrix_transpose(right)) if vectors else None
     results = (values,) if columns is None else (values, columns)
-    info = mark_failed(name, NO_CONVERGENCE, _failed(status, finite), results, check)
+    info = mark_failed(name, NO_CONVERGENCE, status, results, check, infinite)
     return values, columns, info

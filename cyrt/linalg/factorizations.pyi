@@ -140,17 +140,19 @@ def triangular_of(
     name: str, a: Array, b: Array, lower: bool, trans: int | str, unit: bool, check: bool
 ) -> tuple[Array, Array | None]: ...
 def first_zero(lu: Array) -> Array: ...
+def finite_copy(x: Array, triangle: str = "") -> tuple[Array, Array]: ...
 def mark_failed(
     name: str,
     text: str,
     status: Array,
     results: tuple[Array, ...],
     check: bool,
-    spreads: bool = False,
+    infinite: Array | None = None,
 ) -> Array | None: ...
+def lower_factor(name: str, a: Array, status: Array, check: bool) -> tuple[Array, Array | None]: ...
+def check_lu(factors: Array, pivots: Array, status: Array) -> None: ...
 
 # Texts of errors.
-NOT_POSITIVE: str
 SINGULAR: str
 NO_CONVERGENCE: str
 

@@ -8,8 +8,8 @@ from libc.string cimport memset
 from cyrt.builtin.entry cimport dtype_code, op_code
 from cyrt.builtin.linalg cimport (
     A, B, INFO, LINALG_CONJUGATE, LINALG_HERMITIAN, LINALG_IDENTITY, LINALG_LOG,
-    LINALG_REFLECTIONS, LINALG_SPREADS, LINALG_TRANSPOSED, LINALG_UNIT, LINALG_UPPER,
-    LINALG_VECTORS, NUM_OPERANDS, X, Y, Z, Linalg, failure_word, fits, record_linalg,
+    LINALG_LOWER, LINALG_REFLECTIONS, LINALG_TRANSPOSED, LINALG_UNIT, LINALG_UPPER, LINALG_VECTORS,
+    NUM_OPERANDS, X, Y, Z, Linalg, failure_word, fits, record_linalg,
 )
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.space cimport MAX_NDIM, tuple_of_sizes
@@ -35,7 +35,8 @@ cdef int CHOLESKY = op_code("cholesky"), LU = op_code("lu"), SOLVE = op_code("so
 cdef int DETERMINANT = op_code("determinant"), TRIANGULAR = op_code("triangular")
 cdef int EXCHANGE = op_code("exchange"), QR = op_code("qr")
 cdef int JACOBI = op_code("jacobi"), EIG = op_code("eig")
-cdef int MARK_FAILED = op_code("mark_failed")
+cdef int FINITE_COPY = op_code("finite_copy"), MARK_FAILED = op_code("mark_failed")
+cdef int LOWER_FACTOR = op_code("lower_factor"), CHECK_LU = op_code("check_lu")
 cdef int INT32 = dtype_code("int32")
 cdef int COMPLEX64 = dtype_code("complex64"), COMPLEX128 = dtype_code("complex128")
 cdef int[NUM_DTYPES] real_codes     # the type of a type's real parts
@@ -43,7 +44,7 @@ for _each in DTYPES:
     real_codes[<int>_each.code] = _dtype(_each.real).code if _each.kind == "c" else _each.code
 
 # Texts of errors; {} is the number of the matrix.
-NOT_POSITIVE = "matrix {} is not positive definite"
+cdef str NOT_POSITIVE = "matrix {} is not positive definite"
 SINGULAR = "matrix {} is singular"
 cdef str NO_EXCHANGE = "matrix {} has pivots that are no rows below"
 NO_CONVERGENCE = "matrix {} is not finite, or the iteration did not converge"
@@ -54,6 +55,10 @@ QRResult = namedtuple("QRResult", ["Q", "R"], module="cyrt.linalg")
 SlogdetResult = namedtuple("SlogdetResult", ["sign", "logabsdet"], module="cyrt.linalg")
 SVDResult = namedtuple("SVDResult", ["U", "S", "Vh"], module="cyrt.linalg")
 LUResult = namedtuple("LUResult", ["lu", "pivots"], module="cyrt.linalg")
+
+cdef enum:
+    # The rows and columns from which a library can be faster than Jacobi's method in one block.
+    LEAST_SERVED = 128
 
 # The parameters of a launch, and where it runs.
 cdef struct Call:
@@ -150,6 +155,12 @@ cdef Array run(Call* call, int op, Array like, str name, str text, object check)
 cdef bint is_whole(Call* call, int op) except -1:
     """Return whether a block of threads factors each matrix as a whole."""
     return not factors_all and fits(call.stream, op, call.code, &call.params)
+
+
+cdef bint may_be_served(Call* call, int op) except -1:
+    """Return whether a library may find eigenvalues or singular values faster than a block of
+    threads."""
+    return call.params.n >= LEAST_SERVED or not is_whole(call, op)
 
 
 cdef object blocked():
@@ -249,10 +260,28 @@ def triangular_of(str name, Array a, Array b, bint lower, trans, bint unit, bint
     return result, run(&call, TRIANGULAR, a, name, SINGULAR, check)
 
 
-def mark_failed(str name, str text, Array status, tuple results, bint check, bint spreads=False):
+def finite_copy(Array x, str triangle=""):
+    """Copy matrices, or the triangle "L" or "U" of them, with 0 instead of numbers that are not
+    finite. Return the copy, and 1 for matrices that had such numbers, int32 of shape (..., 1, 1).
+    """
+    cdef Call call
+    cdef Array result, infinite
+    _kept = begin(&call, x)
+    if triangle:
+        call.params.flags = LINALG_UPPER if triangle == "U" else LINALG_LOWER
+    result = new_result(&call, X, x.code, x, 2, call.params.m, call.params.n)
+    infinite = zeros((*batch_shape(x), 1, 1), dtype="int32", device=x.device)
+    set_operand(&call.operands[Y], infinite)
+    record_linalg(encoder_of(call.stream), FINITE_COPY, call.code, &call.params, call.operands,
+                  call.batch)
+    return result, infinite
+
+
+def mark_failed(str name, str text, Array status, tuple results, bint check,
+                Array infinite=None):
     """Fill the results of failed matrices with NaN. A matrix has failed if its `status`, int32 of
-    shape (..., 1, 1), is not 0; if failures spread, also if the last number of its first result is
-    NaN. Return where matrices failed, or None if errors are raised."""
+    shape (..., 1, 1), is not 0, or if `infinite`, which is alike, is not. Return where matrices
+    failed, or None if errors are raised."""
     cdef Call call
     cdef Array result
     cdef int i
@@ -261,7 +290,6 @@ def mark_failed(str name, str text, Array status, tuple results, bint check, bin
     call.stream = current_state(device_of(status))
     call.batch = status.count
     call.code = real_codes[(<Array>results[0]).code]
-    call.params.flags = LINALG_SPREADS if spreads else 0
     for i in range(<int>len(results)):
         result = <Array>results[i]
         # Complex numbers are pairs of real ones.
@@ -270,7 +298,31 @@ def mark_failed(str name, str text, Array status, tuple results, bint check, bin
         set_operand(&call.operands[X + i], result)
     call.params.m, call.params.n, call.params.k = counts[0], counts[1], counts[2]
     set_operand(&call.operands[A], status)
+    if infinite is not None:
+        set_operand(&call.operands[B], infinite)
     return run(&call, MARK_FAILED, status, name, text, check)
+
+
+def lower_factor(str name, Array a, Array status, bint check):
+    """Return the lower factors that a library has stored by columns in the lower triangle of `a`,
+    and where matrices failed, or None if errors are raised."""
+    cdef Call call
+    cdef Array result
+    _kept = begin(&call, a)
+    set_operand(&call.operands[B], status)
+    result = new_result(&call, X, a.code, a, 2, call.params.n, call.params.n)
+    return result, run(&call, LOWER_FACTOR, a, name, NOT_POSITIVE, check)
+
+
+def check_lu(Array factors, Array pivots, Array status):
+    """Make the pivots, int64 from 1 on, that a library has found numbers of rows, and the status 0
+    where no pivot is 0. The factors are stored by columns."""
+    cdef Call call
+    _kept = begin(&call, factors)
+    set_operand(&call.operands[X], pivots)
+    set_operand(&call.operands[Y], status)
+    record_linalg(encoder_of(call.stream), CHECK_LU, call.code, &call.params, call.operands,
+                  call.batch)
 
 
 cdef tuple solve_any_triangular(str name, Array a, Array b, bint lower, trans, bint unit,
@@ -820,6 +872,10 @@ cpdef object singular(str name, object x, bint full, bint vectors, object check,
         call.params.m, call.params.n = <unsigned int>n, <unsigned int>m
     call.params.k = max(call.params.m, call.params.n) if full and vectors \
         else min(call.params.m, call.params.n)
+    if not factored and may_be_served(&call, JACOBI):
+        found = by_library().singular(name, a, full, vectors, check)
+        if found is not None:
+            return found
     if not factored and not is_whole(&call, JACOBI):
         return blocked().singular(name, a, full, vectors, check)
     s = new_result(&call, X, real_codes[a.code], a, 1, k, 0)
@@ -921,8 +977,10 @@ cdef object hermitian(str name, object x, object UPLO, bint vectors, object chec
     n = call.params.n
     call.params.k = <unsigned int>n
     call.params.flags = LINALG_HERMITIAN | triangle_flag(name, UPLO)
-    found = None if is_whole(&call, JACOBI) else by_library().hermitian(
-        name, a, bool(call.params.flags & LINALG_UPPER), vectors, check)
+    found = None
+    if may_be_served(&call, JACOBI):
+        found = by_library().hermitian(name, a, bool(call.params.flags & LINALG_UPPER), vectors,
+                                       check)
     if found is not None:
         values, columns, info = found
         return with_info(EighResult(values, columns) if vectors else values, info)
@@ -1017,8 +1075,7 @@ cdef object general(str name, object x, bint vectors, object check):
         a = cast(a, COMPLEX64 if a.code == FLOAT32 else COMPLEX128)
     _kept = begin(&call, a)
     n = call.params.n
-    found = None if is_whole(&call, EIG) else by_library().general(
-        name, a, vectors, check)
+    found = None if is_whole(&call, EIG) else by_library().general(name, a, vectors, check)
     if found is not None:
         values, columns, info = found
         return with_info(EigResult(values, columns) if vectors else values, info)

@@ -13,7 +13,7 @@ enum LinalgFlags {
     LINALG_VECTORS = 64,     // vectors are computed, too
     LINALG_HERMITIAN = 128,  // the eigenvalues of a Hermitian matrix are computed
     LINALG_REFLECTIONS = 256,  // Householder's vectors are written, not Q
-    LINALG_SPREADS = 512       // a failure makes the last number of a library's result NaN
+    LINALG_LOWER = 512         // the lower triangle is copied, not the whole matrix
 };
 
 enum {

@@ -179,7 +179,11 @@ class Standin(cusolver.Library):
                 except np.linalg.LinAlgError:
                     failed = k
                     break
-        self.write(a, factor.T if uplo == cusolver.UPPER else factor.conj())
+        # The other triangle stays as it is.
+        found = np.triu(factor) + np.tril(stored, -1)
+        if uplo == cusolver.LOWER:
+            found = np.tril(factor.conj().T) + np.triu(stored, 1)
+        self.write(a, found.T)
         self.end(info, failed)
 
     def Xgetrf(self, m, n, dtype, a, step, pivots, compute, work, size, host, host_size, info, *_):
@@ -189,7 +193,7 @@ class Standin(cusolver.Library):
         places, failed = np.empty(min(m, n), np.int64), 0
         for j in range(min(m, n)):
             if np.isnan(x[j:, j]).any():
-                places[j] = ANY_PIVOT
+                places[j], failed = ANY_PIVOT, failed or j + 1  # as cuSOLVER says, too
                 continue
             at = j + np.abs(x[j:, j]).argmax()
             places[j] = at + 1
@@ -204,7 +208,7 @@ class Standin(cusolver.Library):
         self.end(info, failed)
 
     def Xgetrs(self, operation, n, k, dtype, a, step, pivots, b_dtype, b, b_step, info, *_):
-        assert operation == cusolver.OP_T
+        assert operation in (cusolver.OP_N, cusolver.OP_T)
         assert dtype == b_dtype
         lu = self.matrix(a, TYPES[dtype], n, n, step)
         x = self.matrix(b, TYPES[dtype], n, k, b_step).copy()
@@ -212,12 +216,20 @@ class Standin(cusolver.Library):
         assert places.min() >= 0, "a pivot is out of range"
         assert places.max() < n, "a pivot is out of range"
         with np.errstate(all="ignore"):
-            for j in range(n):  # U^T
-                x[j] = (x[j] - lu[:j, j] @ x[:j]) / lu[j, j]
-            for j in reversed(range(n)):  # L^T
-                x[j] -= lu[j + 1 :, j] @ x[j + 1 :]
-        for j in reversed(range(n)):
-            x[[j, places[j]]] = x[[places[j], j]]
+            if operation == cusolver.OP_N:
+                for j in range(n):
+                    x[[j, places[j]]] = x[[places[j], j]]
+                for j in range(n):  # L
+                    x[j] -= lu[j, :j] @ x[:j]
+                for j in reversed(range(n)):  # U
+                    x[j] = (x[j] - lu[j, j + 1 :] @ x[j + 1 :]) / lu[j, j]
+            else:
+                for j in range(n):  # U^T
+                    x[j] = (x[j] - lu[:j, j] @ x[:j]) / lu[j, j]
+                for j in reversed(range(n)):  # L^T
+                    x[j] -= lu[j + 1 :, j] @ x[j + 1 :]
+                for j in reversed(range(n)):
+                    x[[j, places[j]]] = x[[places[j], j]]
         self.write(b, x.T)
         self.end(info, 0)
 

@@ -26,7 +26,10 @@ OPS = {
     "qr": ("q and r, where q r = a", SMALL_AND_LARGE),
     "jacobi": ("singular values or eigenvalues of a", ROUNDS),
     "eig": ("eigenvalues of a", LARGE),
+    "finite_copy": ("a with 0 instead of numbers that are not finite", ONE_BLOCK),
     "mark_failed": ("NaN for matrices whose status is not 0", ONE_BLOCK),
+    "lower_factor": ("l, where l is stored by columns; NaN if the status is not 0", ONE_BLOCK),
+    "check_lu": ("pivots and a status that are valid", ONE_BLOCK),
 }
 # Operations of complex or of real numbers only.
 ONLY = {"eig": "complex", "mark_failed": "real"}
