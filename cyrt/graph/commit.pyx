@@ -705,6 +705,7 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
     cdef CUevent before_batch = self.timing.before, after_batch = self.timing.after
     cdef unsigned int error = 0
     cdef int entered = -1
+    cdef bint seen = False
     self.launching = recording
     recording.launches += 1
     if recording.launches == self.fuse_after and recording.num_nodes > 1:
@@ -731,6 +732,7 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
         if plan is not None and recording.losses == NULL:
             if recording.fusion != NULL:
                 patched = fusions.launch(recording, plan, &self.stats_, outcome)
+                seen = fusions.was_seen(recording)
             else:
                 plans.launch_plan(plan, recording, &self.stats_, outcome, NULL)
                 patched = self.stats_.patched - before
@@ -742,7 +744,7 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
         elif poisons.poisoned:
             loss.mark_losses(recording)
         recording.repeats = may_repeat(self, plan, recording, outcome, patched)
-        if plan is not None and policies.learn(&self.policy, recording, patched, launches) \
+        if plan is not None and policies.learn(&self.policy, recording, patched, launches, seen) \
                 and num_recorded(self) == 0 and policies.search(&self.policy):
             begin_batch(self)
     state.wants_commits = self.policy.history != NULL or self.policy.resumes or self.policy.trying

@@ -23,7 +23,8 @@
 #   times there tell nothing about a GPU.
 # - If the driver refuses a fused plan, it is dropped, and the script's plan is launched instead. It
 #   uses the same memory, which nothing else has used meanwhile: this happens in the turn.
-# - The batch's Plan, its names, and where batches end do not depend on which of them runs.
+# - The batch's Plan and its names do not depend on which of them runs. Where batches end does only
+#   if a fused plan is of no use, since values that it does not write are alive (see graph/policy).
 
 from cyrt.driver.cuda cimport CUevent
 from cyrt.graph.executable cimport Executable, Execs, Outcome
@@ -85,6 +86,7 @@ cdef class Fusion(Execs):
     cdef readonly unsigned int epoch    # the epoch of the device's context
     cdef unsigned long long bytes_saved
     cdef int num_fused          # nodes that run within fused kernels
+    cdef bint seen              # a value that it does not write was alive at the script's last launch
     cdef bint changed           # the script is not as at the last launch of the fused plan
     cdef bint abandoned         # the script is no longer kept, or the driver refuses the plan
     cdef readonly str reason    # why there is no fused plan; None: there may be one
@@ -102,6 +104,9 @@ cdef void note_dead(Recording* recording) noexcept
 # passes it to `submit` when the commit has ended.
 cdef Fusion new_fusion(StreamState* stream, Recording* script, Plan plan)
 cdef int submit(Fusion fusion) except -1
+# Return whether a fused plan was not launched instead of the script's since values are alive.
+cdef inline bint was_seen(const Recording* script) noexcept:
+    return script.fusion != NULL and (<Fusion>script.fusion).seen
 # Log what has become of a Fusion.
 cdef void tell(Fusion fusion) noexcept
 # Drop the Fusion of a script that is no longer kept, or one that the driver refuses.

@@ -518,11 +518,13 @@ cdef bint may_launch(Fusion fusion, const Recording* script) noexcept:
     """Return whether the fused plan does what the script does."""
     cdef const Use* use
     cdef int i
+    fusion.seen = False
     if not fusion.cached or fusion.plain.num_nodes != script.num_nodes:
         return False
     for i in range(fusion.num_unwritten):
         use = &script.uses[fusion.unwritten[i]]
         if use.generation == use.block.generation:
+            fusion.seen = True
             return False
     fusion.changed = not is_unchanged(fusion, script)
     return not fusion.changed or (

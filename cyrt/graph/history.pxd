@@ -7,7 +7,13 @@
 #   operations that are compared shows nothing.
 # - Parts of one round may be alike, such as an optimiser's updates of its tensors. So a round is at
 #   least as long as the longest distance between two uses of an operand. If some results are kept,
-#   or the program commits or waits, the round is as long as the period of these events.
+#   or live for longer than others, or the program commits or waits, the round is as long as the
+#   period of these events.
+# - How long a result lives is known at launches only: after some operations it was alive, and after
+#   more it was not. Lives repeat at a period if no result was alive for as long as one that is some
+#   periods apart, and had died by then.
+# - While a complete batch is launched, its last operation still has its operands. After a commit of
+#   the program it has not: a result that is dead then may have lived for one operation longer.
 # - Only what was recorded decides, never time.
 
 from cyrt.driver.cuda cimport CUfunction
@@ -25,6 +31,8 @@ cdef struct Step:
     # known.
     unsigned long long hash
     unsigned int longest        # the longest of these distances
+    unsigned int lived          # after so many operations, itself included, the result was alive
+    unsigned int died           # after so many it was not
     bint kept                   # the result was alive when the batch after its own was launched
     bint committed              # the program asked for a commit after it
     Block* result               # the block that it writes; NULL: none
@@ -37,17 +45,21 @@ cdef struct History:
     unsigned long long judged   # number of operations whose `kept` is known
     unsigned long long first    # what is added to their numbers in the blocks that they use
 
+cdef unsigned long long comparisons     # number of operations that all searches have compared
+
 # Return an empty history; NULL: there is no memory.
 cdef History* new_history() noexcept
 cdef void free_history(History* history) noexcept
 cdef inline Step* step_at(const History* history, unsigned long long number) noexcept:
     return &history.steps[number % LENGTH]
-# Append the operations of a batch that is being launched.
-cdef void append_batch(History* history, const Recording* recording) noexcept
+# Append the operations of a batch that is being launched: it is complete, or the program has
+# committed. `lives`: store how long results live.
+cdef void append_batch(History* history, const Recording* recording, bint committed,
+                       bint lives) noexcept
 # Store that the program asked for a commit after the last operation.
 cdef void append_commit(History* history) noexcept
 # Return the shortest period of the last `equal` operations; 0: there is none.
 cdef int find_period(const History* history, int equal) noexcept
-# Return the shortest multiple of the period at which kept results repeat, and commits, if they do
-# so at any; or the period itself.
-cdef int find_multiple(const History* history, int period) noexcept
+# Return the shortest multiple of the period at which kept results repeat, lives, too, if `lives`,
+# and commits, if they do so at any; 0: there is none.
+cdef int find_multiple(const History* history, int period, bint lives) noexcept

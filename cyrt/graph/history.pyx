@@ -1,6 +1,6 @@
-# C-level functions only: see history.pxd.
 """The history of a recorder: its last operations, in which the round of the program is found."""
 
+from libc.limits cimport UINT_MAX
 from libc.stdlib cimport calloc, free
 
 from cyrt.driver.cuda cimport CUfunction
@@ -9,9 +9,17 @@ from cyrt.runtime.state cimport OVERWRITE, READ, Block
 
 cdef enum:
     SURE = 256                  # operations, at least, whose kept results are compared
-    LONGEST_KEPT = 1024         # most operations of a round that only kept results and commits show
+    LONGEST_KEPT = 1024         # most operations of a round that only lives and commits show
+    COMPARED = 2 * LONGEST_KEPT     # operations, at most, whose lives are compared
+    OFTEN = 3                   # results that lived for long, on average, at each place of a round
 
+cdef unsigned long long comparisons = 0
 cdef unsigned long long last_first = 0      # no two histories have the same numbers
+
+
+def num_comparisons():
+    """Return how many operations all searches have compared. For tests."""
+    return comparisons
 
 
 cdef History* new_history() noexcept:
@@ -39,16 +47,29 @@ cdef inline unsigned long long mix(unsigned long long h, unsigned long long word
     return h ^ (h >> 29)
 
 
-cdef void find_kept_results(History* history) noexcept:
-    """Store which results of the batch before are still alive."""
+cdef inline void note_life(Step* step, unsigned long long after, bint committed) noexcept:
+    """Store whether a result is alive after so many operations."""
+    if step.result == NULL:
+        return
+    if step.result.generation == step.generation:
+        step.lived = <unsigned int>after
+    else:
+        step.died = min(step.died, <unsigned int>after + committed)
+
+
+cdef void find_kept_results(History* history, int nodes, bint committed, bint lives) noexcept:
+    """Store which results of the batch before are still alive after so many more operations."""
     cdef Step* step
     while history.judged < history.count:
         step = step_at(history, history.judged)
         step.kept = step.result != NULL and step.result.generation == step.generation
+        if lives:
+            note_life(step, history.count + nodes - history.judged, committed)
         history.judged += 1
 
 
-cdef void append_batch(History* history, const Recording* recording) noexcept:
+cdef void append_batch(History* history, const Recording* recording, bint committed,
+                       bint lives) noexcept:
     cdef const Node* node
     cdef const Use* use
     cdef const Use* end
@@ -57,14 +78,15 @@ cdef void append_batch(History* history, const Recording* recording) noexcept:
     cdef unsigned long long since, now, h
     cdef bint known
     cdef int i
-    find_kept_results(history)
+    find_kept_results(history, recording.num_nodes, committed, lives)
     for i in range(recording.num_nodes):
         node = &recording.nodes[i]
         step = step_at(history, history.count)
         step.function = node.function
         step.result = NULL
         step.committed = step.kept = False
-        step.longest = 0
+        step.longest = step.lived = 0
+        step.died = UINT_MAX
         h = mix(<unsigned long long>node.kind, <size_t>node.function)
         known = True
         history.count += 1
@@ -88,6 +110,10 @@ cdef void append_batch(History* history, const Recording* recording) noexcept:
             block.last_use, block.last_generation = now, use.generation
             use += 1
         step.hash = h if known else 0
+    for i in range(recording.num_nodes if lives else 0):
+        note_life(step_at(history, history.judged + i), recording.num_nodes - i, committed)
+    if committed:
+        append_commit(history)
 
 
 cdef void append_commit(History* history) noexcept:
@@ -108,12 +134,14 @@ cdef inline bint are_alike(const History* history, unsigned long long last, int 
 
 cdef int shortest_period(const History* history, int least, int equal) noexcept:
     """Return the shortest period from `least` on; 0: there is none."""
+    global comparisons
     cdef int known = <int>min(history.count - history.base, <unsigned long long>LENGTH)
     cdef int i, period, differing = 0
     cdef unsigned long long start, last = history.count - 1
     cdef CUfunction differed = step_at(history, last).function
     for period in range(least, min(<int>LONGEST, known - equal) + 1):
         start = history.count - equal - period
+        comparisons += 1
         # The operation that differed for the period before often differs for this one, too. To
         # compare the kernels alone is fastest.
         if step_at(history, last - differing - period).function != differed \
@@ -123,8 +151,10 @@ cdef int shortest_period(const History* history, int least, int equal) noexcept:
             if not are_alike(history, last - i, period, start):
                 differing = i
                 differed = step_at(history, last - i).function
+                comparisons += i
                 break
         else:
+            comparisons += equal
             return period
     return 0
 
@@ -141,35 +171,80 @@ cdef int find_period(const History* history, int equal) noexcept:
 
 
 cdef bint kept_results_repeat(const History* history, int period, int length) noexcept:
+    global comparisons
     cdef int i
     for i in range(1, length + 1):
+        comparisons += 1
         if step_at(history, history.judged - i).kept \
                 != step_at(history, history.judged - i - period).kept:
             return False
     return True
 
 
+cdef void find_youngest(const History* history, int period, int count,
+                        unsigned int* youngest) noexcept:
+    """Store after how few operations a result died, of all those that are some periods apart."""
+    global comparisons
+    cdef int i
+    for i in range(period):
+        youngest[i] = UINT_MAX
+    for i in range(count):
+        youngest[i % period] = min(youngest[i % period],
+                                   step_at(history, history.count - 1 - i).died)
+    comparisons += count
+
+
+cdef bint lives_repeat(const History* history, int period, int multiple, int count,
+                       const unsigned int* youngest) noexcept:
+    """Return whether all results some multiples apart may have lived equally long, and most of
+    those that lived for longer than others are such multiples apart."""
+    global comparisons
+    cdef unsigned int[LONGEST_KEPT] lived, died     # the most, and the least, of these results
+    cdef const Step* step
+    cdef int i, place, num_long = 0, num_places = 0
+    for i in range(multiple):
+        lived[i], died[i] = 0, UINT_MAX
+    for i in range(count):
+        comparisons += 1
+        step = step_at(history, history.count - 1 - i)
+        place = i % multiple
+        if step.lived >= youngest[i % period]:
+            num_long += 1
+            num_places += lived[place] < youngest[i % period]
+        lived[place], died[place] = max(lived[place], step.lived), min(died[place], step.died)
+        if lived[place] >= died[place]:
+            return False
+    return num_long != 0 and num_long >= OFTEN * num_places
+
+
 cdef bint commits_repeat(const History* history, int period, int length) noexcept:
+    global comparisons
     cdef int i
     for i in range(1, length + 1):
+        comparisons += 1
         if step_at(history, history.judged - i).committed \
                 != step_at(history, history.judged - i - period).committed:
             return False
     return True
 
 
-cdef int find_multiple(const History* history, int period) noexcept:
+cdef int find_multiple(const History* history, int period, bint lives) noexcept:
+    cdef unsigned int[LONGEST_KEPT] youngest
     cdef int multiple = period, length, found = 0
     cdef int known = <int>min(history.judged, LENGTH - (history.count - history.judged))
+    cdef int compared = <int>min(history.count - history.base, <unsigned long long>COMPARED)
+    if lives and period <= LONGEST_KEPT:
+        find_youngest(history, period, compared, youngest)
     while multiple <= LONGEST_KEPT:
         length = max(multiple, <int>SURE)
         if length + multiple > known:
             break
-        if kept_results_repeat(history, multiple, length):
+        if kept_results_repeat(history, multiple, length) and not (
+                lives and not lives_repeat(history, period, multiple, compared, youngest)):
             if length + 2 * multiple <= known \
                     and commits_repeat(history, multiple, length + multiple):
                 return multiple
             if found == 0:
                 found = multiple
         multiple += period
-    return found if found else period
+    return found

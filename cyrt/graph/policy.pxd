@@ -2,7 +2,8 @@
 #
 # INVARIANTS
 # - Only what was recorded decides, never time, so that batches come round: the same operations, and
-#   the same addresses (see runtime/rows).
+#   the same addresses (see runtime/rows). But a fused plan is known to be of no use only when it is
+#   compiled, and a search may begin then.
 # - SEARCHING: no round is known, and batches end at the limit. FOLLOWING: the program repeats a
 #   round, and batches end at the same operations of each round. A batch is launched as soon as its
 #   last operation is recorded.
@@ -11,9 +12,16 @@
 #   or whose rate changes each time, needs no other round. Each batch that does not come round
 #   increases `restless`, and each one that does decreases it. Batches whose topology was launched
 #   only once or twice change nothing, since their addresses settle after some launches.
-# - While `restless` is not 0, operations are stored in a history, in which a round is searched for
-#   (SEARCHING), or a longer one, at which kept results and commits repeat, too (FOLLOWING). If a
-#   long search finds nothing, it pauses, longer each time.
+# - A batch may come round, and its fused plan be of no use, since a result that this does not write
+#   is alive. Then such batches do not end at the same operation of the round, or the round is longer
+#   than it seems. Each such batch increases `unfit`, and each other one decreases it.
+# - While `restless` or `unfit` is not 0, operations are stored in a history, in which a round is
+#   searched for (SEARCHING), or a longer one, at which kept results and commits repeat, too
+#   (FOLLOWING). If `unfit` is large, a round at which lives repeat is preferred. If a long search
+#   finds nothing, it pauses, longer each time.
+# - All searches that compare lives make at most COMPARISONS comparisons for each operation that is
+#   launched, but for those of the last search: the next one waits for as many operations as pay
+#   for it.
 # - A round that is longer than the limit is cut at the program's commits, if these repeat, and
 #   between them into equal parts. A batch contains as many shorter rounds as fit.
 # - A commit that the program asks for, or a wait, ends one batch early and moves no other boundary:
@@ -79,11 +87,14 @@ cdef struct Policy:
     # first operation that is not expected ends the round.
     int doubts
     int restless            # how little batches come round
+    int unfit               # how little they fit their fused plans
+    bint fuses              # batches are compiled to fused plans: how long results live is stored
     bint ended_early        # the batch before was launched before it was complete
     int equal               # operations that must equal those a period before
     History* history        # NULL: batches come round, or the search pauses
     unsigned long long next_search  # the history's `count` at which a round is searched for
     unsigned long long operations   # number of operations launched
+    unsigned long long paid         # `operations` that pay for all searches that compared lives
     unsigned long long pause, pause_end     # length of the last pause; `operations` at its end
     unsigned long long[MEMORIES] memories   # hashes of the memory that batches used
     int next_memory
@@ -101,10 +112,11 @@ cdef void plan_batch(Policy* policy) noexcept
 cdef void advance(Policy* policy, const Recording* recording) noexcept
 # Note that the program commits or waits though nothing is recorded.
 cdef void note_commit(Policy* policy) noexcept
-# Learn from the batch that was launched: `patched` of its nodes were patched, and its topology was
-# launched so often before. Return whether a round is to be searched for.
+# Learn from the batch that was launched: `patched` of its nodes were patched, its topology was
+# launched so often before, and whether its fused plan was of no use since results are alive. Return
+# whether a round is to be searched for.
 cdef bint learn(Policy* policy, const Recording* recording, unsigned long long patched,
-                unsigned long long launches) noexcept
+                unsigned long long launches, bint seen) noexcept
 # Search for a round while nothing is recorded. Return whether the policy follows another one now.
 cdef bint search(Policy* policy) noexcept
 # Forget all rounds, and free all memory.

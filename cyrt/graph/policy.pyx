@@ -5,6 +5,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
 from cyrt.driver.cuda cimport CUfunction
+from cyrt.graph cimport history as histories
 from cyrt.graph.history cimport (
     LONGEST, History, Step, append_batch, append_commit, find_multiple, find_period,
     free_history, new_history, step_at,
@@ -22,6 +23,7 @@ cdef enum:
     MOST_EQUAL = 4096       # operations, at most: their number doubles if a round does not last
     SURE = 16               # operations that must match where a known round may go on
     SEARCH = 32768          # operations that make a search long
+    COMPARISONS = 64        # by searches that compare lives, for each operation that is launched
     LONGEST_PAUSE = 16 * SEARCH
     BEYOND = 8              # nodes that a batch may have beyond its limit, since groups are joined
 
@@ -215,20 +217,18 @@ cdef void find_sites(Policy* policy, const Recording* recording) noexcept:
 cdef void append_history(Policy* policy, const Recording* recording, bint early) noexcept:
     cdef History* history
     if policy.history == NULL:
-        if policy.restless == 0 or policy.operations < policy.pause_end:
+        if (policy.restless == 0 and policy.unfit == 0) or policy.operations < policy.pause_end:
             return
         policy.history = new_history()
         policy.next_search = 0
     history = policy.history
     if history == NULL:             # there is no memory: batches repeat less often
         return
-    if policy.state == FOLLOWING:
+    if policy.state == FOLLOWING and policy.restless:
         find_sites(policy, recording)
     if policy.unlike:
         history.base = history.count + policy.unlike
-    append_batch(history, recording)
-    if early:
-        append_commit(history)
+    append_batch(history, recording, early, policy.fuses)
 
 
 cdef void try_last(Policy* policy) noexcept:
@@ -315,19 +315,23 @@ cdef void drop_history(Policy* policy) noexcept:
 
 
 cdef bint learn(Policy* policy, const Recording* recording, unsigned long long patched,
-                unsigned long long launches) noexcept:
+                unsigned long long launches, bint seen) noexcept:
     if policy.max_ops == 1:
         return False
+    if seen:
+        policy.unfit = min(policy.unfit + 2, <int>MOST_RESTLESS)
+    else:
+        policy.unfit = max(policy.unfit - 1, 0)
     if launches and (patched * FEW <= <unsigned long long>recording.num_nodes
                      or (policy.state == FOLLOWING and used_this_memory(policy, recording))):
         policy.restless = max(policy.restless - 1, 0)
     elif launches >= YOUNG or (launches == 0 and not policy.ended_early):
         policy.restless += 1 if policy.state == FOLLOWING and launches == 0 else 2
         policy.restless = min(policy.restless, <int>MOST_RESTLESS)
-    if policy.restless == 0:
+    if policy.restless == 0 and policy.unfit == 0:
         policy.pause = policy.pause_end = 0
         drop_history(policy)
-    if policy.history == NULL or policy.restless < RESTLESS:
+    if policy.history == NULL or (policy.restless < RESTLESS and not compares_lives(policy)):
         return False
     if policy.history.count > SEARCH:
         pause_search(policy)
@@ -335,19 +339,29 @@ cdef bint learn(Policy* policy, const Recording* recording, unsigned long long p
     return policy.history.count >= policy.next_search
 
 
+cdef bint compares_lives(const Policy* policy) noexcept:
+    """Return whether the next search compares lives: the last one that did is paid for."""
+    return policy.unfit >= RESTLESS and policy.operations >= policy.paid
+
+
 cdef bint search(Policy* policy) noexcept:
     cdef History* history = policy.history
     cdef unsigned long long count = history.count
-    cdef int period, known
+    cdef unsigned long long before = histories.comparisons
+    cdef bint lives = compares_lives(policy)
+    cdef int period, known, multiple = 0
     policy.next_search = count + min(count // 8, <unsigned long long>LONGEST // 4)
     known = policy.round.period if policy.state == FOLLOWING else 0
     # A loop in a long round repeats itself, too, but not for as long as the round.
     period = find_period(history, max(policy.equal, known))
+    if lives:
+        multiple = find_multiple(history, period, True) if period else 0
+        policy.paid = policy.operations + (histories.comparisons - before) // COMPARISONS
     if period == 0 or (known and known % period == 0):
         period = known
-    if period:
-        period = find_multiple(history, period)
-    return period != known and choose(policy, period)
+    if period and multiple == 0 and policy.restless >= RESTLESS:
+        multiple = find_multiple(history, period, False) or period
+    return multiple != 0 and multiple != known and choose(policy, multiple)
 
 
 cdef void complete_kept(History* history, int period) noexcept:
@@ -474,6 +488,7 @@ cdef bint choose(Policy* policy, int period) noexcept:
             since = (since + start) % period
             break
     policy.pause = policy.pause_end = 0
+    policy.restless = max(policy.restless, RESTLESS - 1)    # until its sites are found
     follow(policy, round, since, 0)
     policy.resumes = is_within(round, since)
     plan_batch(policy)

@@ -129,6 +129,7 @@ cdef int prepare(Recorder self, StreamState* state, graphs, int max_ops) except 
     self.fuse_after = settings.get("CYRT_FUSE_AFTER")
     if not settings.get("CYRT_FUSE"):
         self.fuse_after = 0
+    self.policy.fuses = self.fuse_after != 0
     self.replay.verified = settings.get("CYRT_REPLAY") == "verify"
     if self.max_bytes == 0:
         self.max_bytes = <size_t>settings.get("CYRT_MAX_MB_PER_GRAPH") << 20

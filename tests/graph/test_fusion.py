@@ -6,9 +6,11 @@ Each program runs fused and with ``CYRT_FUSE=0``; its results are compared bit f
 from __future__ import annotations
 
 import errno
+import functools
 import gc
 import json
 import os
+import random
 import re
 import threading
 import warnings
@@ -22,10 +24,12 @@ from outside import until
 import cyrt
 from cyrt.builtin import background
 from cyrt.graph import fusion
+from cyrt.graph.history import num_comparisons
 
 pytestmark = pytest.mark.usefixtures("batched", "pooled")
 N = 256
 AFTER = 3  # launches after which a batch is compiled
+LAST_SEARCH = 1_000_000  # comparisons of the last search, for which no operations have paid yet
 ROUNDS = 24  # until every batch of a loop was launched so often
 
 
@@ -141,6 +145,83 @@ def test_a_chain_becomes_one_kernel(stream):
 
 
 # -- liveness --------------------------------------------------------------------------------------
+
+
+def run_until_settled(encoder, run):
+    """Run a loop's parts until what they launch often is compiled, and return what the last one
+    adds to the counts."""
+    for _ in range(4):
+        run()
+        background.wait()
+    before = encoder.stats()
+    run()
+    after = encoder.stats()
+    return {key: after[key] - before[key] for key in after}
+
+
+def add_often(state, length):
+    """Run iterations of that many equal operations, whose first operand lives to the end."""
+    x, b = state
+    for _ in range(1800 // length):
+        y = x
+        for _ in range(length):
+            y = y + b
+        x = y
+    state[0] = x
+
+
+@pytest.mark.parametrize(("length", "most"), [(12, 120), (50, 100), (100, 100)])
+def test_a_loop_without_commits_is_fused(stream, length, most):
+    """All operations are alike, and only a result that lives for an iteration tells its length."""
+    results = []
+    for fuse in (True, False):
+        with stream(fuse=fuse):
+            state = list(start())
+            found = run_until_settled(
+                cyrt.current_encoder(), functools.partial(add_often, state, length)
+            )
+            results.append(state[0].tobytes())
+        if fuse:
+            assert found["fused_plans"] == found["launches"] == 1800 // most
+            assert found["replayed"] == found["operations"] == 1800
+    assert results[0] == results[1]
+
+
+def test_results_that_are_written_anyway_move_no_batch(stream):
+    """A product takes the weights that live for an iteration, so all kernels write them."""
+    with stream():
+        x, w = cyrt.ones((8, 8)), cyrt.ones((8, 8))
+
+        def run():
+            nonlocal w
+            for _ in range(72):
+                v = w
+                for _ in range(10):
+                    v = ((x @ v) * 0.125 + 0.5) * 0.5
+                w = v
+
+        found = run_until_settled(cyrt.current_encoder(), run)
+        assert found["fused_plans"] == found["launches"]
+        assert found["operations"] > 120 * found["launches"]
+
+
+def test_searches_compare_few_operations(stream):
+    """Iterations of any length, whose results no round shows: each search compares nearly all
+    multiples with nearly all operations."""
+    with stream():
+        rng = random.Random(5)
+        x, b = start()
+        before = num_comparisons()
+        for _ in range(8):
+            for _ in range(100):
+                y = x
+                for _ in range(rng.randint(15, 45)):
+                    y = y + b
+                x = y
+            background.wait()
+        operations = cyrt.current_encoder().stats()["operations"]
+        compared = num_comparisons() - before
+        assert LAST_SEARCH / 4 < compared <= 64 * operations + LAST_SEARCH
 
 
 def test_a_value_that_lives_longer_has_its_contents(stream):
