@@ -462,7 +462,9 @@ cdef void clear_recording(Recorder self, Recording* recording) noexcept:
     """Keep a launched recording as a script, or clear it and make it a spare one. This may run
     finalizers."""
     recordings.release_owners(recording, recording.repeats)
-    if recording.fusion != NULL and (<Fusion>recording.fusion).refused:
+    if recording.fusion != NULL and fusions.is_obsolete(<Fusion>recording.fusion):
+        if not (<Fusion>recording.fusion).refused:
+            recording.launches = 0      # another one is made of it
         drop_fusion(recording)
     recording = replays.keep(&self.replay, recording)
     if recording == NULL:
@@ -705,7 +707,7 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
     cdef CUevent before_batch = self.timing.before, after_batch = self.timing.after
     cdef unsigned int error = 0
     cdef int entered = -1
-    cdef bint seen = False
+    cdef bint unfit = False
     self.launching = recording
     recording.launches += 1
     if recording.launches == self.fuse_after and recording.num_nodes > 1:
@@ -730,9 +732,10 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
         error = loss.mark_all_lost(recording, outcome.result, outcome.call, where)
     elif recording.num_nodes:
         if plan is not None and recording.losses == NULL:
+            if plan.fusion is not None:
+                unfit = fusions.needs_unwritten(<Fusion>plan.fusion, recording)
             if recording.fusion != NULL:
                 patched = fusions.launch(recording, plan, &self.stats_, outcome)
-                seen = fusions.was_seen(recording)
             else:
                 plans.launch_plan(plan, recording, &self.stats_, outcome, NULL)
                 patched = self.stats_.patched - before
@@ -744,7 +747,7 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
         elif poisons.poisoned:
             loss.mark_losses(recording)
         recording.repeats = may_repeat(self, plan, recording, outcome, patched)
-        if plan is not None and policies.learn(&self.policy, recording, patched, launches, seen) \
+        if plan is not None and policies.learn(&self.policy, recording, patched, launches, unfit) \
                 and num_recorded(self) == 0 and policies.search(&self.policy):
             begin_batch(self)
     state.wants_commits = self.policy.history != NULL or self.policy.resumes or self.policy.trying

@@ -23,6 +23,9 @@
 #   times there tell nothing about a GPU.
 # - If the driver refuses a fused plan, it is dropped, and the script's plan is launched instead. It
 #   uses the same memory, which nothing else has used meanwhile: this happens in the turn.
+# - One that was of no use for several launches in a row, since values that it does not write were
+#   alive, is dropped, and the script's launches are counted anew: the program may keep other values
+#   than when it began. This happens a few times for a script, at most.
 # - The batch's Plan and its names do not depend on which of them runs. Where batches end does only
 #   if a fused plan is of no use, since values that it does not write are alive (see graph/policy).
 
@@ -86,8 +89,8 @@ cdef class Fusion(Execs):
     cdef readonly unsigned int epoch    # the epoch of the device's context
     cdef unsigned long long bytes_saved
     cdef int num_fused          # nodes that run within fused kernels
-    cdef bint seen              # a value that it does not write was alive at the script's last launch
     cdef bint changed           # the script is not as at the last launch of the fused plan
+    cdef int num_unfit          # launches in a row for which values were alive that it does not write
     cdef bint abandoned         # the script is no longer kept, or the driver refuses the plan
     cdef readonly str reason    # why there is no fused plan; None: there may be one
     cdef double seconds         # how long it took to find and compile the kernels
@@ -104,12 +107,14 @@ cdef void note_dead(Recording* recording) noexcept
 # passes it to `submit` when the commit has ended.
 cdef Fusion new_fusion(StreamState* stream, Recording* script, Plan plan)
 cdef int submit(Fusion fusion) except -1
-# Return whether a fused plan was not launched instead of the script's since values are alive.
-cdef inline bint was_seen(const Recording* script) noexcept:
-    return script.fusion != NULL and (<Fusion>script.fusion).seen
+# Return whether a fused plan is not launched any more: the driver refuses it, it is not faster, or
+# the program keeps values that it does not write.
+cdef bint is_obsolete(Fusion fusion) noexcept
+# Return whether a value of a batch is alive that the fused plan of its plan does not write.
+cdef bint needs_unwritten(Fusion fusion, const Recording* recording) noexcept
 # Log what has become of a Fusion.
 cdef void tell(Fusion fusion) noexcept
-# Drop the Fusion of a script that is no longer kept, or one that the driver refuses.
+# Drop the Fusion of a script that is no longer kept, or an obsolete one.
 cdef int abandon(Recording* script) except -1
 # Drop the Fusions of all scripts of a list, except those that are replayed or launched now.
 cdef void abandon_all(Recording* scripts) noexcept

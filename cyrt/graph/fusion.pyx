@@ -28,6 +28,8 @@ from cyrt.runtime.state cimport DEVICE_MEMORY, READ, StreamState
 
 cdef enum:
     NEVER = 1 << 30         # ms
+    MOST_UNFIT = 8          # launches in a row for which a fused plan is of no use
+    MOST_FUSIONS = 4        # fused plans of a script, one after the other
 cdef float FASTER = 0.97    # the greatest ratio of the times of a fused plan and a plain one
 cdef object timed = None    # whether fused plans are timed; None: on a GPU they are
 cdef unsigned long long num_hot = 0         # batches that were launched often
@@ -62,7 +64,8 @@ cdef Fusion new_fusion(StreamState* stream, Recording* script, Plan plan):
     global num_hot
     cdef Fusion fusion
     cdef list code = plan.code
-    if builtin.fuse == NULL or code is None or script.fusion != NULL:
+    if builtin.fuse == NULL or code is None or script.fusion != NULL \
+            or script.num_fusions == MOST_FUSIONS:
         return None
     fusion = Fusion.__new__(Fusion)
     fusion.stream, fusion.epoch, fusion.used = stream, stream.epoch, plans.clock
@@ -74,6 +77,7 @@ cdef Fusion new_fusion(StreamState* stream, Recording* script, Plan plan):
     recordings.release_owners(fusion.plain, False)     # the copy has taken them
     Py_INCREF(fusion)
     script.fusion = <PyObject*>fusion
+    script.num_fusions += 1
     num_hot += 1
     plan.fusion = fusion
     return fusion
@@ -514,18 +518,30 @@ cdef bint is_unchanged(Fusion fusion, const Recording* script) noexcept:
         script.geometry, fusion.plain.geometry, script.num_nodes * sizeof(Geometry)) == 0
 
 
-cdef bint may_launch(Fusion fusion, const Recording* script) noexcept:
-    """Return whether the fused plan does what the script does."""
+cdef bint is_obsolete(Fusion fusion) noexcept:
+    return fusion.refused or fusion.num_unfit == MOST_UNFIT
+
+
+cdef bint needs_unwritten(Fusion fusion, const Recording* recording) noexcept:
     cdef const Use* use
     cdef int i
-    fusion.seen = False
-    if not fusion.cached or fusion.plain.num_nodes != script.num_nodes:
+    if not fusion.cached or fusion.plain.num_uses != recording.num_uses:
         return False
     for i in range(fusion.num_unwritten):
-        use = &script.uses[fusion.unwritten[i]]
+        use = &recording.uses[fusion.unwritten[i]]
         if use.generation == use.block.generation:
-            fusion.seen = True
-            return False
+            return True
+    return False
+
+
+cdef bint may_launch(Fusion fusion, const Recording* script) noexcept:
+    """Return whether the fused plan does what the script does."""
+    if not fusion.cached or fusion.plain.num_nodes != script.num_nodes:
+        return False
+    if needs_unwritten(fusion, script):
+        fusion.num_unfit += 1
+        return False
+    fusion.num_unfit = 0
     fusion.changed = not is_unchanged(fusion, script)
     return not fusion.changed or (
         are_equal(&fusion.equal_geometry, script.geometry, fusion.plain.geometry)

@@ -327,7 +327,7 @@ cdef bint add_fused(Execs execs) except -1:
 
 
 cdef int remove_fused(Execs execs) except -1:
-    if execs.cached and remove(execs) and not execs.busy:
+    if remove(execs) and not execs.busy:
         retire(execs)
     return 0
 

@@ -116,7 +116,7 @@ cdef void note_commit(Policy* policy) noexcept
 # launched so often before, and whether its fused plan was of no use since results are alive. Return
 # whether a round is to be searched for.
 cdef bint learn(Policy* policy, const Recording* recording, unsigned long long patched,
-                unsigned long long launches, bint seen) noexcept
+                unsigned long long launches, bint unfit) noexcept
 # Search for a round while nothing is recorded. Return whether the policy follows another one now.
 cdef bint search(Policy* policy) noexcept
 # Forget all rounds, and free all memory.

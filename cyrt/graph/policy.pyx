@@ -315,10 +315,10 @@ cdef void drop_history(Policy* policy) noexcept:
 
 
 cdef bint learn(Policy* policy, const Recording* recording, unsigned long long patched,
-                unsigned long long launches, bint seen) noexcept:
+                unsigned long long launches, bint unfit) noexcept:
     if policy.max_ops == 1:
         return False
-    if seen:
+    if unfit:
         policy.unfit = min(policy.unfit + 2, <int>MOST_RESTLESS)
     else:
         policy.unfit = max(policy.unfit - 1, 0)

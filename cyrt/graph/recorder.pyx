@@ -14,7 +14,7 @@ cdef extern from "pythread.h":
 from cyrt import settings
 from cyrt.driver.frames import outside_line
 from cyrt.driver.cuda cimport *
-from cyrt.driver.table cimport READY, check, cu, disturbances, faulted, process
+from cyrt.driver.table cimport READY, check, cu, disturbances, faulted, is_emulated, process
 from cyrt.graph cimport (
     direct as directly, fusion as fusions, hazards, policy as policies, recording as recordings,
     replay as replays,
@@ -118,6 +118,13 @@ cdef int attach(Recorder self, StreamState* state, graphs, int max_ops) except -
     return 0                            # If the scripts were not taken, they are dropped now.
 
 
+cdef bint is_fused() except -1:
+    """Return whether batches are fused. On the emulated device a launch costs what its threads
+    compute: less than the compiler does, unless one asks for it."""
+    fuse = settings.get("CYRT_FUSE")
+    return not is_emulated() if fuse is None else fuse
+
+
 cdef int prepare(Recorder self, StreamState* state, graphs, int max_ops) except -1:
     self.graphs = settings.get("CYRT_GRAPHS") if graphs is None else graphs
     self.blocking = settings.get("CYRT_LAUNCH_BLOCKING")
@@ -126,9 +133,7 @@ cdef int prepare(Recorder self, StreamState* state, graphs, int max_ops) except 
     self.direct = not self.graphs and not self.blocking
     self.early_loads = settings.get("CYRT_EARLY_LOADS")
     self.replay.enabled = settings.get("CYRT_REPLAY") != "0"
-    self.fuse_after = settings.get("CYRT_FUSE_AFTER")
-    if not settings.get("CYRT_FUSE"):
-        self.fuse_after = 0
+    self.fuse_after = settings.get("CYRT_FUSE_AFTER") if is_fused() else 0
     self.policy.fuses = self.fuse_after != 0
     self.replay.verified = settings.get("CYRT_REPLAY") == "verify"
     if self.max_bytes == 0:

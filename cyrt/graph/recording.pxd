@@ -140,6 +140,7 @@ cdef struct Recording:
     PyObject* plan              # a counted reference to the Plan that ran it; NULL: none
     # For graph/fusion:
     unsigned int launches       # how often it was launched as a whole
+    unsigned int num_fusions    # the Fusions that were made of it, see graph/fusion
     char* dead                  # each use's: whether its memory had another owner at the launch
     PyObject* fusion            # a counted reference to its Fusion; NULL: none
 

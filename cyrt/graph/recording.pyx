@@ -88,7 +88,7 @@ cdef void clear(Recording* recording) noexcept:
         recording.losses = NULL
         recording.loss_room = 0
     recording.repeats = recording.once = False
-    recording.launches = 0
+    recording.launches = recording.num_fusions = 0
     free(recording.dead)
     recording.dead = NULL
     Py_CLEAR(recording.fusion)
@@ -194,7 +194,7 @@ cdef void set_end(Recording* recording, const Recording* source, int count) noex
 cdef void truncate(Recording* recording, int count) noexcept:
     release_range(recording, count, False)
     set_end(recording, recording, count)
-    recording.launches = 0      # it is another batch
+    recording.launches = recording.num_fusions = 0      # it is another batch
     Py_CLEAR(recording.fusion)
 
 

@@ -29,7 +29,9 @@ from cyrt.graph.history import num_comparisons
 pytestmark = pytest.mark.usefixtures("batched", "pooled")
 N = 256
 AFTER = 3  # launches after which a batch is compiled
-LAST_SEARCH = 1_000_000  # comparisons of the last search, for which no operations have paid yet
+# The most comparisons of a search, for the last of which no operations have paid yet: 1,024
+# multiples of a period of one operation, with 2,048 operations.
+LAST_SEARCH = 1024 * 2048
 ROUNDS = 24  # until every batch of a loop was launched so often
 
 
