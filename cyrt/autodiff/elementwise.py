@@ -17,14 +17,14 @@ from cyrt.numpy.arithmetic import frexp, ldexp
 from cyrt.ops import functions as f
 from cyrt.ops.elementwise import chosen
 from cyrt.ops.inspection import finfo
-from cyrt.ops.ternary import clip, where
+from cyrt.ops.ternary import clip, ternary, where
 
 _LN2, _LN10 = math.log(2), math.log(10)
 _TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 
 
-def _rule(function: Any, operand: str, backward: Callable[..., Any]) -> None:
-    tape.register(function, operand, backward, strict=False)
+def _rule(function: Any, operand: str, backward: Callable[..., Any], **further: Any) -> None:
+    tape.register(function, operand, backward, strict=False, **further)
 
 
 def _unary(function: Any, backward: Callable[..., Any]) -> None:
@@ -70,10 +70,25 @@ def _pow_exponent(g: Array, x1: Any, result: Array) -> Array:
     return g * where(f.equal(x1, 0), 0.0, result * f.log(where(f.equal(x1, 0), 1.0, x1)))
 
 
-def _extreme(g: Array, own: Any, other: Any, result: Array) -> Array:
-    """Give the gradient to the operand that is the result; half of it if both are."""
-    mine = f.equal(own, result)
-    return where(f.logical_and(mine, f.equal(other, result)), g * 0.5, where(mine, g, 0.0))
+def _extreme(function: Any, vjp: str, beyond: Callable[[Any, Any], Any]) -> None:
+    """Give the gradient to the operand that is `beyond` the other one; half of it if they are
+    equal."""
+
+    def composed(g: Array, own: Any, other: Any) -> Any:
+        return where(f.equal(own, other), g * 0.5, _where(beyond(own, other), g))
+
+    _rule(
+        function,
+        "x1",
+        lambda g, x1, x2: ternary(vjp, g, x1, x2),
+        composed=lambda g, x1, x2: composed(g, x1, x2),
+    )
+    _rule(
+        function,
+        "x2",
+        lambda g, x1, x2: ternary(vjp, g, x2, x1),
+        composed=lambda g, x1, x2: composed(g, x2, x1),
+    )
 
 
 def _share(g: Array, own: Any, other: Any) -> Array:
@@ -87,16 +102,8 @@ _binary(f.subtract, lambda g: g, lambda g: -g)
 _binary(f.multiply, lambda g, x2: g * x2, lambda g, x1: g * x1)
 _binary(f.divide, lambda g, x2: g / x2, lambda g, x2, result: -g * result / x2)
 _binary(f.pow, _pow_base, _pow_exponent)
-_binary(
-    f.maximum,
-    lambda g, x1, x2, result: _extreme(g, x1, x2, result),
-    lambda g, x1, x2, result: _extreme(g, x2, x1, result),
-)
-_binary(
-    f.minimum,
-    lambda g, x1, x2, result: _extreme(g, x1, x2, result),
-    lambda g, x1, x2, result: _extreme(g, x2, x1, result),
-)
+_extreme(f.maximum, "maximum_vjp", f.greater)
+_extreme(f.minimum, "minimum_vjp", f.less)
 _binary(
     f.atan2,
     lambda g, x1, x2: g * x2 / (x1 * x1 + x2 * x2),

@@ -17,6 +17,11 @@ template <class T> __device__ inline T weighted(T a, T weight) {
 template <class T> __device__ inline if_real<T> relu(T a) { return maximum(a, T(0)); }
 template <class T> __device__ inline if_real<T> relu_slope(T a) { return a > T(0) ? T(1) : T(0); }
 
+// The part of the gradient a of maximum(b, c) that belongs to b: half of it if both are equal.
+template <class T> __device__ inline if_real<T> greater_share(T a, T b, T c) {
+    return b > c ? a : b == c ? a * T(0.5) : T(0);
+}
+
 template <class T> __device__ inline if_real<T> silu(T a) { return weighted(a, sigmoid(a)); }
 template <class T> __device__ inline if_real<T> silu_slope(T a) {
     T s = sigmoid(a);

@@ -91,6 +91,8 @@ FUNCTIONS = {
 REFERENCE = {
     **FUNCTIONS,
     **{f"{name}_vjp": lambda g, x, name=name: SLOPES[name](x) * g for name in SLOPES},
+    "maximum_vjp": lambda g, x, other: g * ((x > other) + 0.5 * (x == other)),
+    "minimum_vjp": lambda g, x, other: g * ((x < other) + 0.5 * (x == other)),
     "swiglu": lambda gate, up: silu(gate) * up,
     "glu": lambda x, gate: x * sigmoid(gate),
     "glu_gate_vjp": lambda g, x, gate: g * x * sigmoid(gate) * sigmoid(-gate),

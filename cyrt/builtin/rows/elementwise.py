@@ -141,6 +141,8 @@ BINARY: dict[str, dict[str, str]] = {
 ACTIVATIONS: dict[str, str] = {
     **{name: f"{name}(a)" for name in ("relu", "gelu", "gelu_tanh", "silu", "selu", "hardswish")},
     "relu_vjp": "weighted(a, relu_slope(b))",
+    "maximum_vjp": "greater_share(a, b, c)",
+    "minimum_vjp": "greater_share(a, c, b)",
     **{
         f"{name}_vjp": f"{name}_slope(b) * a"
         for name in ("gelu", "gelu_tanh", "silu", "sigmoid", "tanh", "selu", "hardswish")
