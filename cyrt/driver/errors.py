@@ -24,6 +24,13 @@ _ADVICE = {
     "daemon) are not running.",
 }
 
+# Advice on the traps of cyrt's own kernels. A report of the emulated device ends with the label
+# before the trap.
+_TRAPS = {
+    "trap: index_out_of_range": "An element of an index array is out of range: with CYRT_CHECK=1 "
+    "the call itself raises an IndexError, which names the index.",
+}
+
 NO_ADDRESS_SPACE = (
     "The emulated device reserves the addresses of its whole memory when it is opened, and this "
     "process may not have so many (ulimit -v): set CYRT_EMULATED_MEMORY, which is 8G by default, "
@@ -67,7 +74,8 @@ class CudaError(RuntimeError):
         message = f"{self.call} failed: {self.name} ({self.code})"
         if self.text:
             message += f": {self.text}"
-        for more in (self.detail, _ADVICE.get(self.name, "")):
+        traps = [text for end, text in _TRAPS.items() if end in self.detail]
+        for more in (self.detail, *traps, _ADVICE.get(self.name, "")):
             if more:
                 message += f"\n{more}"
         return message

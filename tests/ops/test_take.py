@@ -447,7 +447,9 @@ OUT_OF_RANGE_TRAPS = """
             kept = each(x, i)
             cyrt.synchronize()
         except cyrt.CudaError as error:
-            print(each.__name__, error.name, str(error).splitlines()[1])
+            text = str(error)
+            assert "IndexError" in text, text
+            print(each.__name__, error.name, text.splitlines()[1])
             cyrt.Device().reset()
 """
 
