@@ -53,7 +53,7 @@ def save(file: Any, arr: Any) -> None:
     Raises
     ------
     TypeError
-        cyrt does not have the element type.
+        cyrt does not have the element type, or the arguments are in another order.
 
     Examples
     --------
@@ -62,6 +62,10 @@ def save(file: Any, arr: Any) -> None:
     >>> cyrt.load("x.npy")
     Array([0, 1, 2], dtype=int64)
     """
+    if isinstance(file, Array):
+        raise TypeError(
+            "save: file: expected a name or a file, got an Array: as in NumPy, the file comes first"
+        )
     host = host_array(arr, "save: arr")
     write_file(file, ".npy", lambda target: np.save(target, host, allow_pickle=False))
 

@@ -153,6 +153,12 @@ def test_files_that_are_none(tmp_path):
         cyrt.load(3)
 
 
+def test_the_file_comes_first(tmp_path):
+    with pytest.raises(TypeError, match="save: file: .* got an Array: .* the file comes first"):
+        cyrt.save(cyrt.ones(1), tmp_path / "x.npy")
+    assert not os.listdir(tmp_path)
+
+
 def test_a_buffer_is_no_array(tmp_path):
     buffer = cyrt.Buffer(8)
     for program, name in (
