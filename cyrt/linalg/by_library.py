@@ -32,16 +32,16 @@ from cyrt.ops.views import diagonal
 
 # For matrices whose shorter side has up to so many rows: the most matrices of a batch that the
 # library factors one after the other in no more time than own kernels take for all at once.
-# Measured on an H200 in float32, with 1 to 8 square matrices of 128 to 1,024 rows ("general": 256).
-# Matrices that fit into a block's shared memory are left to own kernels before, except for their
-# eigenvalues and singular values.
+# Measured on an H200 with 1 to 8 square matrices of 128 to 1,024 rows. Matrices that fit into a
+# block's shared memory are left to own kernels before, except for the eigenvalues and singular
+# values of those with many rows.
 _MOST = {
-    "cholesky": ((400, 1), (800, 2), (math.inf, 3)),
+    "cholesky": ((255, 1), (math.inf, 4)),
     "lu": ((400, 2), (800, 4), (math.inf, 8)),
-    "qr": ((math.inf, 1),),
-    "hermitian": ((127, 0), (191, 2), (400, 9), (math.inf, 16)),
-    "singular": ((127, 0), (191, 1), (400, 6), (math.inf, 14)),
-    "singular in double precision": ((400, 0), (math.inf, 1)),  # up to 512
+    "qr": ((191, 0), (math.inf, 1)),
+    "hermitian": ((191, 1), (400, 7), (math.inf, 11)),
+    "singular": ((191, 1), (400, 5), (math.inf, 8)),
+    "singular in double precision": ((600, 0), (math.inf, 1)),
     "general": ((191, 0), (255, 1), (400, 2), (math.inf, 64)),
 }
 # The most elements of a matrix: numbers are counted in 32 bits.

@@ -52,12 +52,9 @@ ctypedef int (*Function)(
     unsigned long long, unsigned long long, unsigned long long, unsigned long long,
     unsigned long long, unsigned long long, unsigned long long, unsigned long long) noexcept nogil
 
-# Calls for the matrices of a batch, one after the other: from one to the next, `steps` are added to
-# the words.
-cdef struct Calls:
+cdef struct Call:
     Function function
-    long long batch
-    unsigned long long[MOST_WORDS] words, steps
+    unsigned long long[MOST_WORDS] words
 
 # The handles by library and address of the stream's state. States are reused, never freed.
 cdef dict handles = {}
@@ -88,26 +85,19 @@ def _forget(int ordinal):
 
 
 cdef int run(void* data) noexcept nogil:
-    cdef Calls* c = <Calls*>data
+    cdef Call* c = <Call*>data
     cdef unsigned long long* w = c.words
     cdef CUstreamCaptureMode before = relax()
-    cdef int status = 0, j
-    cdef long long _i
-    for _i in range(c.batch):
-        status = c.function(w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9], w[10],
-                            w[11], w[12], w[13], w[14], w[15], w[16], w[17], w[18], w[19], w[20],
-                            w[21], w[22], w[23])
-        if status:
-            break
-        for j in range(MOST_WORDS):
-            w[j] += c.steps[j]
+    cdef int status = c.function(w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9], w[10],
+                                 w[11], w[12], w[13], w[14], w[15], w[16], w[17], w[18], w[19],
+                                 w[20], w[21], w[22], w[23])
     restore(before)
     return status
 
 
 cdef unsigned long long handle_of(object opened, StreamState* state) except? 0:
     """Return the stream's handle."""
-    cdef Calls create, choose
+    cdef Call create, choose
     cdef unsigned long long made = 0
     cdef int entered, status
     key = opened, <size_t>state
@@ -121,7 +111,6 @@ cdef unsigned long long handle_of(object opened, StreamState* state) except? 0:
         memset(&choose, 0, sizeof(choose))
         create.function = <Function><size_t>opened.address("cusolverDnCreate")
         choose.function = <Function><size_t>opened.address("cusolverDnSetStream")
-        create.batch = choose.batch = 1
         create.words[0] = <size_t>&made
         entered = enter(state.ordinal, state.epoch, b"cusolverDnCreate")
         with nogil:
@@ -190,25 +179,24 @@ cdef int pack(tuple arguments, unsigned long long* words, signed char* variables
     return 0
 
 
-cdef void fill(Calls* calls, Function function, const unsigned long long* words,
+cdef void fill(Call* call, Function function, const unsigned long long* words,
                const signed char* variables, const unsigned long long* values) noexcept:
     cdef int i
-    memset(calls, 0, sizeof(calls[0]))
-    calls.function, calls.batch = function, 1
+    call.function = function
     for i in range(MOST_WORDS):
-        calls.words[i] = words[i] if variables[i] < 0 else values[variables[i]]
+        call.words[i] = words[i] if variables[i] < 0 else values[variables[i]]
 
 
 cdef int ask(KnownCall known, Recorder encoder, unsigned long long* values) except -1:
     """Ask the library for the sizes of the workspaces, in the stream's turn, as it has the handle.
     """
-    cdef Calls calls
+    cdef Call query
     cdef size_t[2] sizes
     cdef int status
     sizes[0] = sizes[1] = 0
     values[WORKSPACE_SIZE_OUT], values[HOST_SIZE_OUT] = <size_t>&sizes[0], <size_t>&sizes[1]
-    fill(&calls, known.query, known.query_words, known.query_variables, values)
-    status = call_library(encoder, run, &calls, NULL, 0)
+    fill(&query, known.query, known.query_words, known.query_variables, values)
+    status = call_library(encoder, run, &query, NULL, 0)
     if status:
         known.library.refuse(f"{known.name}_bufferSize", status, known.text)
     known.sizes[0], known.sizes[1] = sizes[0], sizes[1]
@@ -262,7 +250,7 @@ def call(str function, options, long long batch, arrays):
 
 
 cdef int make(KnownCall known, Recorder encoder, long long batch, arrays) except -1:
-    cdef Calls calls
+    cdef Call made
     cdef Use[MOST_OPERANDS + 1] uses
     cdef unsigned long long[VARIABLES] values
     cdef unsigned long long[VARIABLES] steps
@@ -289,12 +277,12 @@ cdef int make(KnownCall known, Recorder encoder, long long batch, arrays) except
     if known.sizes[1]:
         host = bytearray(known.sizes[1])
         values[HOST_WORKSPACE] = <size_t>PyByteArray_AS_STRING(host)
-    fill(&calls, known.function, known.words, known.variables, values)
-    calls.batch = batch
-    for i in range(MOST_WORDS):
-        if known.variables[i] >= 0:
-            calls.steps[i] = steps[known.variables[i]]
-    status = call_library(encoder, run, &calls, uses, count)
-    if status:
-        known.library.refuse(known.name, status, known.text)
+    # Each matrix has a turn, so that the stream has room for the commands of each.
+    for _ in range(batch):
+        fill(&made, known.function, known.words, known.variables, values)
+        status = call_library(encoder, run, &made, uses, count)
+        if status:
+            known.library.refuse(known.name, status, known.text)
+        for i in range(VARIABLES):
+            values[i] += steps[i]
     return 0

@@ -4,8 +4,10 @@ cuSOLVER's on a GPU."""
 from __future__ import annotations
 
 import ctypes
+import faulthandler
 import signal
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -28,6 +30,14 @@ from cyrt import linalg
 from cyrt.builtin.linalg import limit_shared_bytes
 from cyrt.libs import cusolver
 from cyrt.linalg import library_calls
+
+
+@pytest.fixture(autouse=True)
+def bounded():
+    """A call that does not return ends the process after five minutes."""
+    faulthandler.dump_traceback_later(300, exit=True)
+    yield
+    faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.fixture(scope="module")
@@ -387,29 +397,40 @@ def test_explain_names_the_function(standin, x):
     assert standin.calls == []
 
 
-def test_threads(either, rng):
-    """Streams have handles of their own, and one thread at a time uses a stream's."""
-    x = np.stack([positive(rng, 6, 10, "float64") for _ in range(3)])
-    expected, failures = np.linalg.inv(x), []
-    shared = cyrt.Stream()
-    ready = threading.Barrier(4)
+def run_threads(work):
+    """Run it in four threads, each with its number, and raise what they raise."""
+    failures = []
 
-    def work(number):
+    def run(number):
         try:
-            with cyrt.stream(shared if number % 2 else cyrt.Stream()):
-                ready.wait()
-                for i in range(6):
-                    found = linalg.inv(cyrt.asarray(x) * (i + 1))
-                    np.testing.assert_allclose(found.numpy() * (i + 1), expected, rtol=1e-9)
+            work(number)
         except BaseException as failure:
             failures.append(failure)
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    threads = [threading.Thread(target=run, args=(i,), daemon=True) for i in range(4)]
     for each in threads:
         each.start()
+    end = time.monotonic() + 120
     for each in threads:
-        each.join()
+        each.join(max(0, end - time.monotonic()))
+    assert not any(each.is_alive() for each in threads)
     assert not failures
+
+
+def test_threads(either, rng):
+    """Streams have handles of their own, and one thread at a time uses a stream's."""
+    x = np.stack([positive(rng, 6, 10, "float64") for _ in range(3)])
+    expected, shared = np.linalg.inv(x), cyrt.Stream()
+    ready = threading.Barrier(4)
+
+    def work(number):
+        with cyrt.stream(shared if number % 2 else cyrt.Stream()):
+            ready.wait(60)
+            for i in range(6):
+                found = linalg.inv(cyrt.asarray(x) * (i + 1))
+                np.testing.assert_allclose(found.numpy() * (i + 1), expected, rtol=1e-9)
+
+    run_threads(work)
     if either:
         assert (
             len({either.streams[handle] for handle in either.threads}) == len(either.threads) == 3
@@ -463,9 +484,13 @@ def test_memory_is_flat(either, rng):
         stats = cyrt.memory_stats()
         return stats["in_use"], stats["reserved"]
 
-    # The host runs as far ahead in both rounds, so the pool has what it needs after the first one.
+    # A round may need more than those before it, if the host has run further ahead of the device.
     times = 3 if either else 30
-    assert use(times) == use(times)
+    found = [use(times)]
+    while len(found) < 2 or found[-1] != found[-2]:
+        assert len(found) < 6, f"bytes in use, and reserved: {found}"
+        found.append(use(times))
+    assert found[-1][0] == found[0][0]
 
 
 def test_gradients(either, rng):
@@ -484,25 +509,29 @@ def test_gradients(either, rng):
     ("name", "shape", "dtype", "function"),
     [
         ("cholesky", (200, 200), "float32", None),
-        ("cholesky", (256, 256), "float32", "Xpotrf"),
-        ("cholesky", (2, 256, 256), "float32", None),
-        ("cholesky", (3, 1024, 1024), "float32", "Xpotrf"),
+        ("cholesky", (200, 200), "float64", "Xpotrf"),
+        ("cholesky", (2, 200, 200), "float64", None),
+        ("cholesky", (4, 256, 256), "float32", "Xpotrf"),
+        ("cholesky", (5, 1024, 1024), "float32", None),
         ("inv", (256, 256), "float32", "Xgetrf"),
         ("inv", (2, 256, 256), "float32", "Xgetrf"),
         ("inv", (4, 256, 256), "float32", None),
         ("det", (1000, 1000), "complex128", "Xgetrf"),
+        ("qr", (180, 180), "float32", None),
         ("qr", (256, 256), "float32", "Xgeqrf"),
         ("qr", (100, 256, 256), "float64", None),
-        ("eigh", (64, 64), "float32", None),
-        ("eigh", (128, 128), "float32", "Xsyevd"),
-        ("eigh", (3, 128, 128), "float32", None),
-        ("eigh", (4, 256, 256), "float32", "Xsyevd"),
+        ("eigh", (128, 128), "float32", None),
+        ("eigh", (128, 128), "float64", "Xsyevd"),
+        ("eigh", (150, 150), "float32", "Xsyevd"),
+        ("eigh", (2, 150, 150), "float32", None),
+        ("eigh", (7, 256, 256), "float32", "Xsyevd"),
         ("eigh", (100, 256, 256), "float32", None),
-        ("svd", (128, 128), "float32", "Xsyevd"),
+        ("svd", (128, 128), "float32", None),
+        ("svd", (150, 150), "float32", "Xsyevd"),
         ("svd", (2, 500, 128), "float32", None),
         ("svd", (256, 256), "complex64", "Xsyevd"),
-        ("svd", (256, 256), "float64", "Xgeqrf"),  # of which own kernels compute the rest
-        ("svd", (1024, 512), "float64", "Xgesvd"),
+        ("svd", (1024, 512), "float64", "Xgeqrf"),  # of which own kernels compute the rest
+        ("svd", (1024, 700), "float64", "Xgesvd"),
         ("eig", (150, 150), "float32", None),
         ("eig", (256, 256), "float32", "Xgeev"),
     ],
@@ -563,25 +592,18 @@ def test_larger_matrices_on_a_gpu(library, rng, dtype):
 def test_threads_on_a_gpu(library, rng):
     """Large matrices of one stream while another thread uses it, and beside another stream."""
     x = np.stack([positive(rng, 300, 10, "float64") for _ in range(2)])
-    expected, failures, shared = np.linalg.inv(x), [], cyrt.Stream()
+    expected, eigenvalues = np.linalg.inv(x), np.linalg.eigvalsh(x)
+    shared = cyrt.Stream()
 
     def work(number):
-        try:
-            with cyrt.stream(shared if number % 2 else cyrt.Stream()):
-                for i in range(10):
-                    found = linalg.inv(cyrt.asarray(x) * (i + 1))
-                    values = linalg.eigh(cyrt.asarray(x)).eigenvalues
-                    np.testing.assert_allclose(found.numpy() * (i + 1), expected, atol=1e-9)
-                    np.testing.assert_allclose(values.numpy(), np.linalg.eigvalsh(x), atol=1e-9)
-        except BaseException as failure:
-            failures.append(failure)
+        with cyrt.stream(shared if number % 2 else cyrt.Stream()):
+            for i in range(10):
+                found = linalg.inv(cyrt.asarray(x) * (i + 1))
+                values = linalg.eigh(cyrt.asarray(x)).eigenvalues
+                np.testing.assert_allclose(found.numpy() * (i + 1), expected, atol=1e-9)
+                np.testing.assert_allclose(values.numpy(), eigenvalues, atol=1e-9)
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    assert not failures
+    run_threads(work)
 
 
 @pytest.mark.gpu
@@ -594,7 +616,7 @@ def test_interrupts_on_a_gpu(library, rng):
         raise KeyboardInterrupt
 
     def call():
-        while True:
+        for _ in range(1000):  # some seconds
             linalg.eigh(array), linalg.inv(array)
 
     before = signal.signal(signal.SIGALRM, interrupt)
