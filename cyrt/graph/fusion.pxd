@@ -90,7 +90,7 @@ cdef class Fusion(Execs):
     cdef unsigned long long bytes_saved
     cdef int num_fused          # nodes that run within fused kernels
     cdef bint changed           # the script is not as at the last launch of the fused plan
-    cdef int num_unfit          # launches in a row for which values were alive that it does not write
+    cdef int num_unfit          # launches in a row with values alive that it does not write
     cdef bint abandoned         # the script is no longer kept, or the driver refuses the plan
     cdef readonly str reason    # why there is no fused plan; None: there may be one
     cdef double seconds         # how long it took to find and compile the kernels
