@@ -28,7 +28,7 @@ _ADVICE = {
 # before the trap.
 _TRAPS = {
     "trap: index_out_of_range": "An element of an index array is out of range: with CYRT_CHECK=1 "
-    "the call itself raises an IndexError, which names the index.",
+    "the call itself raises an IndexError, which names the index."
 }
 
 NO_ADDRESS_SPACE = (

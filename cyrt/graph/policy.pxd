@@ -13,8 +13,8 @@
 #   increases `restless`, and each one that does decreases it. Batches whose topology was launched
 #   only once or twice change nothing, since their addresses settle after some launches.
 # - A batch may come round, and its fused plan be of no use, since a result that the plan does not
-#   write is alive. Then such batches do not end at the same operation of the round, or the round is longer
-#   than it seems. Each such batch increases `unfit`, and each other one decreases it.
+#   write is alive. Then such batches do not end at the same operation of the round, or the round is
+#   longer than it seems. Each such batch increases `unfit`, and each other one decreases it.
 # - While `restless` or `unfit` is not 0, operations are stored in a history, in which a round is
 #   searched for (SEARCHING), or a longer one, at which kept results and commits repeat, too
 #   (FOLLOWING). If `unfit` is large, a round at which lives repeat is preferred. If a long search

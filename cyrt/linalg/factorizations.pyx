@@ -156,7 +156,8 @@ cdef Array run(Call* call, int op, Array like, str name, str text, object check)
 
 cdef bint is_whole(Call* call, int op) except -1:
     """Return whether a block of threads factors each matrix as a whole."""
-    return not factors_all and fits(call.stream, op, call.code, &call.params)
+    cdef bint empty = min(call.params.m, call.params.n) == 0
+    return (empty or not factors_all) and fits(call.stream, op, call.code, &call.params)
 
 
 cdef bint may_be_served(Call* call, int op) except -1:
@@ -843,13 +844,13 @@ def qr(x, /, *, mode="reduced"):
     call.params.k = <unsigned int>k
     if mode != "r":
         call.params.flags = LINALG_VECTORS
-    if not is_whole(&call, QR):
+    if k and not is_whole(&call, QR):
         q, r = blocked().qr(a, 0 if mode == "r" else k)
         return r if q is None else QRResult(q, r)
     if mode != "r":
         q = new_result(&call, X, a.code, a, 2, m, k)
     r = new_result(&call, Y, a.code, a, 2, k, n)
-    if call.batch:
+    if call.batch and k:    # else the results are empty
         record_linalg(encoder_of(call.stream), QR, call.code, &call.params, call.operands,
                       call.batch)
     return r if q is None else QRResult(q, r)

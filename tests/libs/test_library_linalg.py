@@ -209,6 +209,9 @@ def test_shapes(either):
         assert linalg.eigh(x).eigenvalues.shape == shape[:-1]
         assert linalg.svd(x).S.shape == shape[:-1]
     assert linalg.solve(cyrt.eye(6), cyrt.ones((6, 0))).shape == (6, 0)
+    for m, n in ((6, 0), (0, 6), (0, 100_000)):
+        q, r = linalg.qr(cyrt.ones((m, n)))
+        assert (q.shape, r.shape) == ((m, 0), (0, n))
     if either:
         assert "Xgetrs" not in either.calls
     x = cyrt.asarray(np.arange(2 * 3 * 36).reshape(2, 3, 6, 6) % 7 + 9 * np.eye(6))
