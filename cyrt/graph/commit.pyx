@@ -660,7 +660,7 @@ cdef int launch_batch(Recorder self, Plan plan, list names, list entry, Mark mar
         finished.plan = <PyObject*>plan
     if plan is not None and finished.fusion != NULL \
             and <PyObject*>plan.fusion != finished.fusion:
-        plan.fusion = <Fusion>finished.fusion       # the plan tells of its last batch
+        fusions.tell_of(plan, <Fusion>finished.fusion)
     if finished.dead != NULL and finished.repeats:
         fusion = fuse(self, plan, finished)
     elif finished.fusion != NULL and (<Fusion>finished.fusion).news:

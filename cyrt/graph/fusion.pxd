@@ -26,6 +26,9 @@
 # - One that was of no use for several launches in a row, since values that it does not write were
 #   alive, is dropped, and the script's launches are counted anew: the program may keep other values
 #   than when it began. This happens a few times for a script, at most.
+# - A plan may have several scripts, each with a Fusion: their memory differs. The plan tells of one
+#   that is ready, if any is, for batches of all of them: so the policy learns that batches end at
+#   other operations of a loop, even while the other scripts' kernels are being compiled.
 # - The batch's Plan and its names do not depend on which of them runs. Where batches end does only
 #   if a fused plan is of no use, since values that it does not write are alive (see graph/policy).
 
@@ -107,6 +110,8 @@ cdef void note_dead(Recording* recording) noexcept
 # passes it to `submit` when the commit has ended.
 cdef Fusion new_fusion(StreamState* stream, Recording* script, Plan plan)
 cdef int submit(Fusion fusion) except -1
+# Have a plan tell of a Fusion of one of its scripts, unless only the one that it tells of is ready.
+cdef void tell_of(Plan plan, Fusion fusion) noexcept
 # Return whether a fused plan is not launched any more: the driver refuses it, it is not faster, or
 # the program keeps values that it does not write.
 cdef bint is_obsolete(Fusion fusion) noexcept

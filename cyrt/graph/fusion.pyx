@@ -28,7 +28,7 @@ from cyrt.runtime.state cimport DEVICE_MEMORY, READ, StreamState
 
 cdef enum:
     NEVER = 1 << 30         # ms
-    MOST_UNFIT = 8          # launches in a row for which a fused plan is of no use
+    MOST_UNFIT = 16         # launches in a row for which a fused plan is of no use
     MOST_FUSIONS = 4        # fused plans of a script, one after the other
 cdef float FASTER = 0.97    # the greatest ratio of the times of a fused plan and a plain one
 cdef object timed = None    # whether fused plans are timed; None: on a GPU they are
@@ -79,8 +79,13 @@ cdef Fusion new_fusion(StreamState* stream, Recording* script, Plan plan):
     script.fusion = <PyObject*>fusion
     script.num_fusions += 1
     num_hot += 1
-    plan.fusion = fusion
+    tell_of(plan, fusion)
     return fusion
+
+
+cdef void tell_of(Plan plan, Fusion fusion) noexcept:
+    if plan.fusion is None or fusion.cached or not (<Fusion>plan.fusion).cached:
+        plan.fusion = fusion
 
 
 cdef int submit(Fusion fusion) except -1:

@@ -133,7 +133,9 @@ cdef int prepare(Recorder self, StreamState* state, graphs, int max_ops) except 
     self.direct = not self.graphs and not self.blocking
     self.early_loads = settings.get("CYRT_EARLY_LOADS")
     self.replay.enabled = settings.get("CYRT_REPLAY") != "0"
-    self.fuse_after = settings.get("CYRT_FUSE_AFTER") if is_fused() else 0
+    self.fuse_after = settings.get("CYRT_FUSE_AFTER")
+    if not is_fused():
+        self.fuse_after = 0
     self.policy.fuses = self.fuse_after != 0
     self.replay.verified = settings.get("CYRT_REPLAY") == "verify"
     if self.max_bytes == 0:

@@ -164,6 +164,7 @@ def run_until_settled(encoder, run):
 def add_often(state, length):
     """Run iterations of that many equal operations, whose first operand lives to the end."""
     x, b = state
+    state[0] = None  # else the result of the last call lives to the end of this one
     for _ in range(1800 // length):
         y = x
         for _ in range(length):
@@ -187,6 +188,42 @@ def test_a_loop_without_commits_is_fused(stream, length, most):
             assert found["fused_plans"] == found["launches"] == 1800 // most
             assert found["replayed"] == found["operations"] == 1800
     assert results[0] == results[1]
+
+
+def blend_often(state):
+    """Run iterations of 6 equal parts, each a round of 5 operations: 25 of them fit in a batch."""
+    for _ in range(72):
+        x, y = state
+        for _ in range(6):
+            low = y * 0.5
+            x = (x - low) * 0.5
+            y = low + 1
+            x = x + y
+        state[:] = x, y
+
+
+def test_one_fused_plan_tells_that_batches_end_elsewhere(stream, monkeypatch):
+    """The batches of a loop are several scripts of one plan. The first of them is compiled, and the
+    others wait for the compiler."""
+    from cyrt.builtin.fusion import batches
+
+    compiled, fuse = threading.Event(), batches.fuse
+
+    def fuse_one(each):
+        if not compiled.is_set():
+            fuse(each)
+            compiled.set()
+
+    monkeypatch.setattr(batches, "fuse", fuse_one)
+    with stream():
+        encoder, state = cyrt.current_encoder(), [cyrt.ones((8, 32)), cyrt.ones((8, 1))]
+        while not compiled.is_set():
+            blend_often(state)
+        for _ in range(10):
+            blend_often(state)
+        before = encoder.stats()["launches"]
+        blend_often(state)
+        assert encoder.stats()["launches"] - before == 18
 
 
 def test_results_that_are_written_anyway_move_no_batch(stream):
