@@ -126,8 +126,8 @@ SETTINGS: dict[str, Setting] = {
     "CYRT_FUSE": Setting(
         _switch,
         None,
-        "1: operations of a batch that is launched often are compiled into fewer kernels; 0: never;"
-        " default: 1 on a GPU, 0 on the emulated device",
+        "1: operations of a batch that is launched often are compiled into fewer kernels; "
+        "0: never; default: 1 on a GPU, 0 on the emulated device",
     ),
     "CYRT_FUSE_AFTER": Setting(_count, 8, "launches of a batch after which it is compiled"),
     "CYRT_TEMPLATE_CACHE_SIZE": Setting(
