@@ -567,9 +567,9 @@ def inv(x, /, *, check=True):
     Examples
     --------
     >>> import cyrt
-    >>> cyrt.linalg.inv(cyrt.asarray([[2.0, 0.0], [0.0, 4.0]]))
-    Array([[0.5 , 0.  ],
-           [0.  , 0.25]], dtype=float32)
+    >>> cyrt.linalg.inv(cyrt.asarray([[2.0, 1.0], [1.0, 1.0]]))
+    Array([[ 1., -1.],
+           [-1.,  2.]], dtype=float32)
     """
     if recording and is_followed(x):
         return record_call(inv, (x, check))
