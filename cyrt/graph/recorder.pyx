@@ -725,7 +725,8 @@ cdef int call_library(Recorder self, LibraryCall function, void* call, Use* uses
     end_direct(state)
     leave_quietly(entered)
     if entered < 0:
-        check(CUDA_ERROR_UNKNOWN, b"cuCtxPushCurrent", state.ordinal)
+        verify(state.ordinal, state.epoch, b"cuCtxPushCurrent")
+        raise RuntimeError("a library was not called: the device's context cannot be made current")
     self.operations += 1
     return status
 

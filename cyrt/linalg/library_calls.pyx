@@ -187,8 +187,19 @@ cdef void fill(Call* call, Function function, const unsigned long long* words,
         call.words[i] = words[i] if variables[i] < 0 else values[variables[i]]
 
 
-cdef int ask(KnownCall known, Recorder encoder, unsigned long long* values) except -1:
+cdef bint lacks_memory(KnownCall known, str function, int status) except -1:
+    """Return whether a status says that the library had no memory; raise an error for others."""
+    if status == 0:
+        return False
+    if status != known.library.no_memory:
+        known.library.refuse(function, status, known.text)
+    logger.debug("cyrt's own kernels run: %s had no memory", function)
+    return True
+
+
+cdef bint ask(KnownCall known, Recorder encoder, unsigned long long* values) except -1:
     """Ask the library for the sizes of the workspaces, in the stream's turn, as it has the handle.
+    Return False if it has no memory.
     """
     cdef Call query
     cdef size_t[2] sizes
@@ -197,11 +208,11 @@ cdef int ask(KnownCall known, Recorder encoder, unsigned long long* values) exce
     values[WORKSPACE_SIZE_OUT], values[HOST_SIZE_OUT] = <size_t>&sizes[0], <size_t>&sizes[1]
     fill(&query, known.query, known.query_words, known.query_variables, values)
     status = call_library(encoder, run, &query, NULL, 0)
-    if status:
-        known.library.refuse(f"{known.name}_bufferSize", status, known.text)
+    if lacks_memory(known, f"{known.name}_bufferSize", status):
+        return False
     known.sizes[0], known.sizes[1] = sizes[0], sizes[1]
     known.asked = True
-    return 0
+    return True
 
 
 def call(str function, options, long long batch, arrays):
@@ -239,17 +250,18 @@ def call(str function, options, long long batch, arrays):
             encoder.listed.append((<int>TEMPLATE, known.runnable, (1, 1, 1), (1, 1, 1), 0, b""))
         return True
     try:
-        make(known, encoder, batch, arrays)
+        return bool(make(known, encoder, batch, arrays))
     except Unsupported as error:
         note_refusal(known, error)
         return False
-    except OutOfMemoryError as error:
-        logger.debug("cyrt's own kernels run: %s", error)
-        return False
-    return True
 
 
-cdef int make(KnownCall known, Recorder encoder, long long batch, arrays) except -1:
+cdef bint make(KnownCall known, Recorder encoder, long long batch, arrays) except -1:
+    """Make a call. Return False if there is no memory for it.
+
+    An error of an earlier batch may be raised here, of the same type as that of an allocation, so
+    only what allocates is asked.
+    """
     cdef Call made
     cdef Use[MOST_OPERANDS + 1] uses
     cdef unsigned long long[VARIABLES] values
@@ -260,17 +272,25 @@ cdef int make(KnownCall known, Recorder encoder, long long batch, arrays) except
     cdef int i, status, count = len(arrays)
     memset(values, 0, sizeof(values))
     memset(steps, 0, sizeof(steps))
-    values[HANDLE] = handle_of(known.library, encoder.state)
-    values[PARAMETERS] = known.library.parameters
-    if not known.asked:
-        ask(known, encoder, values)
+    try:
+        values[HANDLE] = handle_of(known.library, encoder.state)
+        values[PARAMETERS] = known.library.parameters
+    except OutOfMemoryError as error:
+        logger.debug("cyrt's own kernels run: %s", error)
+        return False
+    if not known.asked and not ask(known, encoder, values):
+        return False
     for i in range(count):
         array = <Array>arrays[i]
         values[i], steps[i] = array.address, array.nbytes // batch
         uses[i].block, uses[i].access = live_block(array), WRITE
     values[WORKSPACE_SIZE], values[HOST_SIZE] = known.sizes[0], known.sizes[1]
     if known.sizes[0]:
-        workspace = allocate_workspace(encoder, known.sizes[0] * known.unit)
+        try:
+            workspace = allocate_workspace(encoder, known.sizes[0] * known.unit)
+        except OutOfMemoryError as error:
+            logger.debug("cyrt's own kernels run: %s", error)
+            return False
         values[WORKSPACE] = workspace.address
         uses[count].block, uses[count].access = live_block(workspace), OVERWRITE
         count += 1
@@ -281,8 +301,8 @@ cdef int make(KnownCall known, Recorder encoder, long long batch, arrays) except
     for _ in range(batch):
         fill(&made, known.function, known.words, known.variables, values)
         status = call_library(encoder, run, &made, uses, count)
-        if status:
-            known.library.refuse(known.name, status, known.text)
+        if lacks_memory(known, known.name, status):
+            return False
         for i in range(VARIABLES):
             values[i] += steps[i]
-    return 0
+    return True
