@@ -464,7 +464,7 @@ cdef void clear_recording(Recorder self, Recording* recording) noexcept:
     recordings.release_owners(recording, recording.repeats)
     if recording.fusion != NULL and fusions.is_obsolete(<Fusion>recording.fusion):
         if not (<Fusion>recording.fusion).refused:
-            recording.launches = 0      # another one is made of it
+            recording.launches = 0      # another Fusion may be made of it
         drop_fusion(recording)
     recording = replays.keep(&self.replay, recording)
     if recording == NULL:
@@ -732,7 +732,9 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
         error = loss.mark_all_lost(recording, outcome.result, outcome.call, where)
     elif recording.num_nodes:
         if plan is not None and recording.losses == NULL:
-            if plan.fusion is not None:
+            if recording.fusion != NULL and (<Fusion>recording.fusion).cached:
+                unfit = fusions.needs_unwritten(<Fusion>recording.fusion, recording)
+            elif plan.fusion is not None:
                 unfit = fusions.needs_unwritten(<Fusion>plan.fusion, recording)
             if recording.fusion != NULL:
                 patched = fusions.launch(recording, plan, &self.stats_, outcome)

@@ -78,7 +78,7 @@ cdef Fusion new_fusion(StreamState* stream, Recording* script, Plan plan):
     Py_INCREF(fusion)
     script.fusion = <PyObject*>fusion
     script.num_fusions += 1
-    num_hot += 1
+    num_hot += script.num_fusions == 1
     tell_of(plan, fusion)
     return fusion
 
@@ -464,7 +464,8 @@ cdef class Fusion(Execs):
         if self.recording == NULL:
             return f"{text} are not compiled" + (", and come back no more" if self.abandoned
                                                  else " yet")
-        text = (f"{text} {'are not fused' if self.refused else 'run'} as "
+        ran = "are not fused" if self.refused else "ran" if self.abandoned else "run"
+        text = (f"{text} {ran} as "
                 f"{self.recording.num_nodes}, compiled in {self.seconds:.2f} s")
         if self.least[1] < NEVER:
             return f"{text}: {1e3 * self.least[0]:.1f} µs, before {1e3 * self.least[1]:.1f} µs"
@@ -524,7 +525,7 @@ cdef bint is_unchanged(Fusion fusion, const Recording* script) noexcept:
 
 
 cdef bint is_obsolete(Fusion fusion) noexcept:
-    return fusion.refused or fusion.num_unfit == MOST_UNFIT
+    return fusion.refused or fusion.num_unfit >= MOST_UNFIT
 
 
 cdef bint needs_unwritten(Fusion fusion, const Recording* recording) noexcept:

@@ -154,7 +154,7 @@ def run_until_settled(encoder, run):
     adds to the counts."""
     for _ in range(4):
         run()
-        background.wait()
+        assert background.wait()
     before = encoder.stats()
     run()
     after = encoder.stats()
@@ -211,8 +211,10 @@ def test_one_fused_plan_tells_that_batches_end_elsewhere(stream, monkeypatch):
 
     def fuse_one(each):
         if not compiled.is_set():
-            fuse(each)
-            compiled.set()
+            try:
+                fuse(each)
+            finally:
+                compiled.set()
 
     monkeypatch.setattr(batches, "fuse", fuse_one)
     with stream():
@@ -224,6 +226,33 @@ def test_one_fused_plan_tells_that_batches_end_elsewhere(stream, monkeypatch):
         before = encoder.stats()["launches"]
         blend_often(state)
         assert encoder.stats()["launches"] - before == 18
+
+
+def test_a_loop_that_keeps_more_values_later_is_fused_anew(stream):
+    """First an intermediate result is dead when its batch is launched, then it is alive."""
+    with stream():
+        encoder, (x, b), values = cyrt.current_encoder(), start(), []
+
+        def run(rounds, alive):
+            nonlocal x
+            before = encoder.stats()["fused_plans"]
+            for i in range(rounds):
+                y = x * 0.5
+                x = y + b
+                if not alive:
+                    del y
+                cyrt.commit()
+                if alive:
+                    if i == rounds - 1:
+                        values.append(y.numpy() + 1)
+                    del y
+            assert background.wait()
+            return encoder.stats()["fused_plans"] - before
+
+        for alive in (False, True):
+            run(2 * ROUNDS, alive)
+            assert run(4, alive) == 4
+        np.testing.assert_array_equal(values[-1], x.numpy())
 
 
 def test_results_that_are_written_anyway_move_no_batch(stream):
