@@ -4,8 +4,8 @@
 // Rotations of pairs of columns make the columns of G = A V orthogonal; their norms are singular
 // values. A Hermitian A becomes positive definite by a multiple of the identity that is added: then
 // its singular values are its eigenvalues plus that number, and both G and V have multiples of its
-// eigenvectors as columns, so that V is not needed. The n / 2 pairs of a round have no column in common;
-// n - 1 rounds, a sweep, rotate all pairs.
+// eigenvectors as columns, so that V is not needed. The n / 2 pairs of a round have no column in
+// common; n - 1 rounds, a sweep, rotate all pairs.
 #pragma once
 
 #include "matrix.cuh"
@@ -26,8 +26,8 @@ template <class T> struct JacobiMemory {
 
     __device__ JacobiMemory(T* work, int m, int n, int q) {
         g = {work, stride_of(m)};
-        v = {work + g.stride * q, stride_of(n)};
-        vector = v.elements + v.stride * n;
+        v = {work + int64(g.stride) * q, stride_of(n)};
+        vector = v.elements + int64(v.stride) * n;
         norms = reinterpret_cast<R*>(vector + q);
         places = reinterpret_cast<int32*>(vector + q + n);
         scalars = reinterpret_cast<R*>(vector + q + 2 * n);
