@@ -74,20 +74,20 @@ def _extreme(function: Any, vjp: str, beyond: Callable[[Any, Any], Any]) -> None
     """Give the gradient to the operand that is `beyond` the other one; half of it if they are
     equal."""
 
-    def composed(g: Array, own: Any, other: Any) -> Any:
+    def share(g: Array, own: Any, other: Any) -> Any:
         return where(f.equal(own, other), g * 0.5, _where(beyond(own, other), g))
 
     _rule(
         function,
         "x1",
         lambda g, x1, x2: ternary(vjp, g, x1, x2),
-        composed=lambda g, x1, x2: composed(g, x1, x2),
+        composed=lambda g, x1, x2: share(g, x1, x2),
     )
     _rule(
         function,
         "x2",
         lambda g, x1, x2: ternary(vjp, g, x2, x1),
-        composed=lambda g, x1, x2: composed(g, x2, x1),
+        composed=lambda g, x1, x2: share(g, x2, x1),
     )
 
 

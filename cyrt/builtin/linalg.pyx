@@ -25,8 +25,8 @@ from cyrt.runtime.state cimport StreamState
 cdef enum:
     WARP = 32
     MOST_THREADS = 512
-    TILE_THREADS = 256          # that copy a tile of 32 x 32, or 2,048 numbers and more
-    MOST_TILES = 128            # of a matrix whose numbers are copied one by one
+    TILE_THREADS = 256          # threads of a block, which copies 32 x 32 numbers, or 2,048
+    MOST_TILES = 128            # the most blocks for a matrix whose numbers are copied one by one
     SHARED = 0                  # kernels, in the order of Row.kernels
     LARGE = 1
     SMALL = 1
@@ -39,7 +39,7 @@ cdef int CHOLESKY = op_code("cholesky"), LU = op_code("lu"), SOLVE = op_code("so
 cdef int DETERMINANT = op_code("determinant"), TRIANGULAR = op_code("triangular")
 cdef int EXCHANGE = op_code("exchange"), QR = op_code("qr"), JACOBI = op_code("jacobi")
 cdef int EIG = op_code("eig")
-# Those around a library's factorization.
+# Operations before and after a library's factorization.
 cdef int FINITE_COPY = op_code("finite_copy"), MARK_FAILED = op_code("mark_failed")
 cdef int LOWER_FACTOR = op_code("lower_factor"), CHECK_LU = op_code("check_lu")
 

@@ -1,8 +1,8 @@
 """Linear algebra: the array API standard's extension ``linalg``, and NumPy's and SciPy's functions.
 
-The functions take matrices in the last two dimensions; the other dimensions are a batch. They do
-not wait: a matrix for which there is no result, such as a singular one, gets NaN, and whatever
-waits next for a value raises :class:`LinAlgError`.
+The functions take matrices in the last two dimensions; the other dimensions are a batch. None of
+them waits to learn whether a matrix has a result: one that has none, such as a singular one, gets
+NaN, and whatever waits next for a value raises :class:`LinAlgError`.
 """
 
 from cyrt.driver.errors import LinAlgError

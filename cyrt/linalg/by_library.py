@@ -234,7 +234,8 @@ def _singular_by_eigenvalues(x: Array, full: bool, vectors: bool) -> tuple[Array
 
 
 def _singular(x: Array, full: bool, vectors: bool) -> tuple[Array, ...] | None:
-    """The same, of any matrices."""
+    """Return what `_singular_by_eigenvalues` does, of matrices of any type, by the library's own
+    function."""
     m, n = x.shape[-2:]
     tall, wide = max(m, n), min(m, n)
     a = copy(matrix_transpose(x) if m > n else x)

@@ -1,5 +1,6 @@
 """Factorizations of matrices, systems of equations, eigenvalues and singular values. Matrices that
-do not fit into the shared memory of a block of threads are factored by cyrt/linalg/blocked.py."""
+do not fit into the shared memory of a block of threads are factored by cyrt/linalg/by_library.py,
+where cuSOLVER is installed and faster, and by cyrt/linalg/blocked.py."""
 
 from collections import namedtuple
 
@@ -58,8 +59,8 @@ LUResult = namedtuple("LUResult", ["lu", "pivots"], module="cyrt.linalg")
 
 cdef enum:
     # The rows and columns from which a library is faster than Jacobi's method in one block. On an
-    # H200: 1,607 and 1,365 µs for the eigenvalues of 128 rows, of which the library's times grow
-    # slowly and those of a block with the cube.
+    # H200 the library takes 1,607 µs for the eigenvalues of 128 rows, and a block 1,365. Matrices
+    # of 192 rows do not fit into a block, and take the library 1,355.
     LEAST_SERVED = 144
 
 # The parameters of a launch, and where it runs.

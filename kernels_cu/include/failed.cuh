@@ -1,4 +1,4 @@
-// What precedes and follows a library's factorization, so that matrices fail as those of own kernels
+// Kernels before and after a library's factorization, so that matrices fail as those of own kernels
 // do.
 #pragma once
 

@@ -175,8 +175,8 @@ template <int ROWS, class T> __device__ inline RealOf<T> squares_below(const T (
     return total(sums);
 }
 
-// The same in registers, but for LINALG_REFLECTIONS: each thread has a column of A or, with Q, of the
-// identity, which becomes Q^H as A becomes R.
+// The factorization of `qr`, but for LINALG_REFLECTIONS, in registers: each thread has a column of A
+// or, with Q, of the identity, which becomes Q^H as A becomes R.
 template <class T> __device__ inline void qr_small(const Linalg& args) {
     constexpr int ROWS = MOST_ROWS<T>;
     using R = RealOf<T>;
