@@ -60,6 +60,6 @@ cdef void append_batch(History* history, const Recording* recording, bint commit
 cdef void append_commit(History* history) noexcept
 # Return the shortest period of the last `equal` operations; 0: there is none.
 cdef int find_period(const History* history, int equal) noexcept
-# Return the shortest multiple of the period at which kept results repeat, lives, too, if `lives`,
-# and commits, if they do so at any; 0: there is none.
+# Return the shortest multiple of the period at which kept results repeat and, if `lives`, lives. A
+# multiple at which commits repeat, too, is preferred. The result is 0 if there is none.
 cdef int find_multiple(const History* history, int period, bint lives) noexcept

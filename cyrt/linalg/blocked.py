@@ -1,6 +1,6 @@
-"""Factorizations of larger matrices: by a library, if it serves them; or by parts that fit into a
-block's shared memory, and products of matrices (Golub and Van Loan, Matrix Computations, 3.2, 4.2
-and 5.2)."""
+"""Factorizations of matrices that do not fit into a block's shared memory. A library computes those
+that it factors faster. The others are computed by parts that fit, and products of matrices (Golub
+and Van Loan, Matrix Computations, 3.2, 4.2 and 5.2)."""
 
 from __future__ import annotations
 

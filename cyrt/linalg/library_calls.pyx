@@ -42,8 +42,8 @@ cdef enum:
 
 # Each argument of the library's functions is an integer or an address, and has a register, or eight
 # bytes of the stack, of its own in the calling conventions of all platforms that CUDA has (System V
-# and Windows for x86-64, AAPCS64). So one type calls them all; what follows their last argument is
-# not read.
+# and Windows for x86-64, AAPCS64). So all functions are called as this type; they do not read words
+# behind their last argument.
 ctypedef int (*Function)(
     unsigned long long, unsigned long long, unsigned long long, unsigned long long,
     unsigned long long, unsigned long long, unsigned long long, unsigned long long,
@@ -133,7 +133,8 @@ cdef class KnownCall:
     cdef Runnable runnable          # for explanations
     cdef Function function, query   # `query` tells the sizes of the workspaces; NULL: none
     cdef unsigned long long[MOST_WORDS] words, query_words
-    cdef signed char[MOST_WORDS] variables, query_variables     # of each word; -1: none
+    # The Variable that each word is; -1: the word is a constant.
+    cdef signed char[MOST_WORDS] variables, query_variables
     cdef bint asked                 # the sizes are known
     cdef size_t[2] sizes            # on the device, in units, and on the host, in bytes
     cdef size_t unit
