@@ -177,6 +177,17 @@ def test_assert(fault):
     assert "thread (20,0,0)" in text
 
 
+def test_output_is_written_before_the_fault_is_reported(fault):
+    _, text = fault(
+        "__global__ void faulty(int* out) {"
+        r' for (int i = 0; i < 1000; ++i) printf("line %d\n", i); __trap(); }',
+        "1, 1",
+        PYTHONUNBUFFERED="1",
+    )
+    before, _, _ = text.partition("CUDA_ERROR_LAUNCH_FAILED")
+    assert before.count("line") == 1000
+
+
 @pytest.mark.parametrize(
     ("statement", "waits"),
     [

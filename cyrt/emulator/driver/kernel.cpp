@@ -69,6 +69,12 @@ void pack(const Function& function, void** params, ParamBlock& out) {
     }
 }
 
+std::optional<Fault> run_printing(Launch& launch, size_t limit) {
+    PrintBuffer printed(limit);
+    launch.print = [&](const char* text, size_t size) { printed.add(text, size); };
+    return cyrt::emu::run(launch);
+}
+
 // The parameters if `extra` holds one buffer with all of them.
 void pack_extra(const KernelInfo& info, void** extra, ParamBlock& out) {
     const void* buffer = nullptr;
@@ -114,11 +120,11 @@ void KernelOperation::run(Context& context, const KernelHooks& hooks) const {
     launch.cancel = &context.cancelled();
     launch.heap = &context.heap;
     launch.stack_limit = uint32_t(context.limit(CU_LIMIT_STACK_SIZE));
-    PrintBuffer printed(context.limit(CU_LIMIT_PRINTF_FIFO_SIZE));
-    launch.print = [&](const char* text, size_t size) { printed.add(text, size); };
     launch.wait_dependencies = hooks.wait_dependencies;
     launch.watch = hooks.watch;
-    if (auto fault = cyrt::emu::run(launch)) context.fail(*fault);
+    // A thread that waits sees the fault at once: the text is written before.
+    if (auto fault = run_printing(launch, context.limit(CU_LIMIT_PRINTF_FIFO_SIZE)))
+        context.fail(*fault);
 }
 
 LaunchShape shape_from(const CUlaunchConfig& config, const LaunchAttributes& attributes) {
