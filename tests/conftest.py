@@ -168,22 +168,35 @@ def replaced():
 
 
 @pytest.fixture(scope="session")
-def python():
-    """Run a program in a fresh interpreter, which imports from `folders` too; returns the finished
-    process."""
+def fork_server():
+    server = processes.ForkServer()
+    yield server
+    server.close()
 
-    def run(program, *, seconds=processes.SECONDS, folders=(), **environment):
+
+@pytest.fixture(scope="session")
+def python(fork_server):
+    """Run a program in a process of its own, which imports from `folders` too; returns the finished
+    process.
+
+    NumPy and cyrt have been imported there. With `fresh`, and where variables are set that other
+    libraries read, the interpreter is a new one.
+    """
+
+    def run(program, *, seconds=processes.SECONDS, folders=(), fresh=False, **environment):
+        program = textwrap.dedent(program)
+        fresh = fresh or not all(name.startswith("CYRT_") for name in environment)
         # The package may be installed in a folder that this variable names.
         before = os.environ.get("PYTHONPATH")
         path = [*map(str, folders), *([before] if before else [])]
         if path:
             environment["PYTHONPATH"] = os.pathsep.join(path)
+        environment = {**os.environ, **environment}
+        if not fresh:
+            return fork_server.run(program, seconds=seconds, env=environment)
         # -P: the installed package, not the source tree in the current folder.
-        return processes.run(
-            [sys.executable, "-P", "-c", textwrap.dedent(program)],
-            seconds=seconds,
-            env={**os.environ, **environment},
-        )
+        arguments = [sys.executable, "-P", "-c", program]
+        return processes.run(arguments, seconds=seconds, env=environment)
 
     return run
 

@@ -31,7 +31,7 @@ def work(times):
 
 
 @pytest.fixture
-def graph(tmp_path):
+def graph(fork_server, tmp_path):
     """Run the command on a script, in a folder beside the script's; gives the finished process."""
     (tmp_path / "scripts").mkdir()
     (tmp_path / "scripts" / "working.py").write_text(WORK)
@@ -39,8 +39,8 @@ def graph(tmp_path):
 
     def run(script, *arguments, **environment):
         (tmp_path / "scripts" / "script.py").write_text(textwrap.dedent(script))
-        return processes.run(
-            [sys.executable, "-m", "cyrt", "graph", *arguments],
+        return fork_server.run(
+            ["-m", "cyrt", "graph", *arguments],
             cwd=tmp_path / "here",
             env={**os.environ, "CYRT_GRAPHS": "1", "CYRT_LAUNCH_BLOCKING": "0", **environment},
         )

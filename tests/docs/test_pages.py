@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import blocks
-import processes
 import pytest
 from blocks import DOCS, ROOT, blocks_of
 
@@ -22,11 +20,11 @@ ALONE = [
 ]
 
 
-def run_page(page: Path, *line: object) -> None:
+def run_page(fork_server, page: Path, *line: object) -> None:
     """Run a page's blocks in a process and a folder of their own."""
     with TemporaryDirectory() as folder:
-        done = processes.run(
-            [sys.executable, "-P", blocks.__file__, page, *map(str, line)],
+        done = fork_server.run(
+            [blocks.__file__, page, *line],
             cwd=folder,
             env={**os.environ, "CYRT_GRAPHS": "1", "CYRT_LAUNCH_BLOCKING": "0", "CYRT_REPLAY": "1"},
         )
@@ -34,16 +32,16 @@ def run_page(page: Path, *line: object) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_page(page):
-    run_page(page)
+def test_page(fork_server, page):
+    run_page(fork_server, page)
 
 
 @pytest.mark.usefixtures("only_emulated")
 @pytest.mark.parametrize(
     ("page", "line"), ALONE, ids=lambda value: str(getattr(value, "stem", value))
 )
-def test_block_in_a_process_of_its_own(page, line):
-    run_page(page, line)
+def test_block_in_a_process_of_its_own(fork_server, page, line):
+    run_page(fork_server, page, line)
 
 
 @pytest.mark.parametrize(
@@ -65,17 +63,17 @@ def test_marks_are_known():
             assert known, f"{page}:{block.line}: {block.mark}"
 
 
-def test_a_block_that_prints_something_else_is_found(tmp_path):
+def test_a_block_that_prints_something_else_is_found(fork_server, tmp_path):
     page = tmp_path / "page.md"
     page.write_text("```python\nprint(1)\n```\n\n```sh\nls\n```\n\n```text\n2\n```\n")
-    run_page(page)  # the text is not Python's
+    run_page(fork_server, page)  # the text is not Python's
     page.write_text("```python\nx = 3\n```\n\n```python\nprint(x)\n```\n\n```text\n4\n```\n")
     with pytest.raises(AssertionError, match="printed"):
-        run_page(page)
+        run_page(fork_server, page)
     page.write_text(page.read_text().replace("4", "3"))
-    run_page(page)
+    run_page(fork_server, page)
     page.write_text("```python\nprint(1)\n```\n\n```sh\nls\n```\n\n```text\n2\n```\n")
-    run_page(page)  # the text is not Python's
+    run_page(fork_server, page)  # the text is not Python's
     page.write_text("```python\nx = 3\n\nx.y\n```\n")
     with pytest.raises(AssertionError, match=r'page.md", line 4'):
-        run_page(page)
+        run_page(fork_server, page)

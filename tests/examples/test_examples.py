@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import struct
-import sys
 import zlib
 from pathlib import Path
 
-import processes
 import pytest
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -35,8 +34,14 @@ RUNS = {
 OTHERS = {"with_cupy": ("cupy", "share their memory"), "with_torch": ("torch", "in one batch")}
 
 
-def run(name, folder, *arguments):
-    return processes.run([sys.executable, "-P", EXAMPLES / f"{name}.py", *arguments], cwd=folder)
+@pytest.fixture
+def run(fork_server, tmp_path):
+    """Run an example in a process of its own."""
+
+    def run(name, *arguments):
+        return fork_server.run([EXAMPLES / f"{name}.py", *arguments], cwd=tmp_path, env=os.environ)
+
+    return run
 
 
 def test_every_example_is_run():
@@ -46,17 +51,17 @@ def test_every_example_is_run():
 
 
 @pytest.mark.parametrize("name", sorted(RUNS))
-def test_example(name, tmp_path):
+def test_example(run, name):
     arguments, text = RUNS[name]
-    done = run(name, tmp_path, *arguments)
+    done = run(name, *arguments)
     assert done.returncode == 0, done.stdout + done.stderr
     assert text in done.stdout
 
 
 @pytest.mark.parametrize("name", sorted(name for name in RUNS if "--size" in RUNS[name][0]))
 @pytest.mark.parametrize("size", ["0", "-5"])
-def test_a_size_of_nothing_is_refused_in_one_line(name, size, tmp_path):
-    done = run(name, tmp_path, "--size", size)
+def test_a_size_of_nothing_is_refused_in_one_line(run, name, size):
+    done = run(name, "--size", size)
     assert (done.returncode, done.stdout) == (2, "")
     assert re.search(rf"error: --size: .* or more, got {size}\n$", done.stderr)
     assert "Traceback" not in done.stderr
@@ -71,16 +76,16 @@ def test_a_size_of_nothing_is_refused_in_one_line(name, size, tmp_path):
         ("image_blur", "--output", "nowhere/blurred.png"),
     ],
 )
-def test_other_options_are_refused_in_one_line(name, option, value, tmp_path):
-    done = run(name, tmp_path, option, value)
+def test_other_options_are_refused_in_one_line(run, name, option, value):
+    done = run(name, option, value)
     assert (done.returncode, done.stdout) == (2, "")
     assert f"error: {option}: " in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_the_picture_is_a_png(tmp_path):
+def test_the_picture_is_a_png(run, tmp_path):
     """Its parts, by the PNG specification: their checksums, and the bytes of its lines."""
-    done = run("image_blur", tmp_path, "--size", "16", "--output", "it.png")
+    done = run("image_blur", "--size", "16", "--output", "it.png")
     assert done.returncode == 0, done.stderr
     data = (tmp_path / "it.png").read_bytes()
     assert data.startswith(b"\x89PNG\r\n\x1a\n")
@@ -98,11 +103,11 @@ def test_the_picture_is_a_png(tmp_path):
 
 
 @pytest.mark.parametrize("name", sorted(OTHERS))
-def test_missing_library_is_told_in_one_line(name, tmp_path):
+def test_missing_library_is_told_in_one_line(run, name):
     library, _ = OTHERS[name]
     if importlib.util.find_spec(library) is not None:
         pytest.skip(f"{library} is installed")
-    done = run(name, tmp_path)
+    done = run(name)
     assert done.returncode == 1
     assert done.stdout == ""
     assert done.stderr.count("\n") == 1
@@ -111,10 +116,10 @@ def test_missing_library_is_told_in_one_line(name, tmp_path):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", sorted(OTHERS))
-def test_with_another_library(name, tmp_path):
+def test_with_another_library(run, name):
     library, text = OTHERS[name]
     if importlib.util.find_spec(library) is None:
         pytest.skip(f"needs {library}")
-    done = run(name, tmp_path, "--size", "64")
+    done = run(name, "--size", "64")
     assert done.returncode == 0, done.stdout + done.stderr
     assert text in done.stdout

@@ -232,7 +232,8 @@ def test_operands_on_another_device_are_named(python):
 
 
 def test_a_floating_point_type_without_a_kernel_is_refused_first(python):
-    done = python("""
+    done = python(
+        """
         import sys
         from importlib.machinery import PathFinder
 
@@ -254,7 +255,9 @@ def test_a_floating_point_type_without_a_kernel_is_refused_first(python):
             cyrt.nn.rms_norm(cyrt.zeros((2, 4), cyrt.float64), cyrt.zeros(3, cyrt.float64))
         except TypeError as error:
             print(error)
-    """)
+    """,
+        fresh=True,
+    )
     assert (
         done.stdout == "rms_norm has no kernel for float64; it has for float16, bfloat16, float32\n"
     )

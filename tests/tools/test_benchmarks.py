@@ -8,7 +8,6 @@ import os
 import sys
 from pathlib import Path
 
-import processes
 import pytest
 
 SCRIPTS = Path(__file__).resolve().parent.parent.parent / "tools" / "benchmarks"
@@ -42,9 +41,9 @@ def test_every_script_is_run():
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_results_are_checked(name, tmp_path):
+def test_results_are_checked(fork_server, name, tmp_path):
     file = tmp_path / "rows.json"
-    done = processes.run([sys.executable, SCRIPTS / f"{name}.py", "--small", "--json", file])
+    done = fork_server.run([SCRIPTS / f"{name}.py", "--small", "--json", file], env=os.environ)
     assert done.returncode == 0, done.stderr
     rows = json.loads(file.read_text(encoding="utf-8"))
     assert CASES[name] in [(row["case"], row["what"]) for row in rows]
@@ -54,10 +53,8 @@ def test_results_are_checked(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_help(name):
-    done = processes.run(
-        [sys.executable, SCRIPTS / f"{name}.py", "--help"], env={**os.environ, "COLUMNS": "100"}
-    )
+def test_help(fork_server, name):
+    done = fork_server.run([SCRIPTS / f"{name}.py", "--help"], env={**os.environ, "COLUMNS": "100"})
     assert done.returncode == 0, done.stderr
     assert "--small" in done.stdout
 
