@@ -54,8 +54,10 @@ def pytest_collection_modifyitems(items):
             item.add_marker(skip)
 
 
-def pytest_collection_finish():
-    """What exists now stays: the collector, which many tests call, need not visit it again."""
+@pytest.fixture(autouse=True, scope="module")
+def freeze_objects():
+    """What exists before a file's tests stays: the collector, which many tests call, need not visit
+    it."""
     gc.collect()
     gc.freeze()
 

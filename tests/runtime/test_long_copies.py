@@ -497,7 +497,7 @@ def test_copies_beside_threads_that_write(chunks):
 
     writers = [Task(write) for _ in range(3)]
     try:
-        for value in range(0, 1000, 100):
+        for value in range(0, 400, 100):
             assert is_one_number(Task(x.numpy).result())
             Task(x.copy_from, np.full(count, value, np.int32)).result()
     finally:
