@@ -136,9 +136,11 @@ def test_what_waits_for_an_idle_device_is_destroyed_once(where, gate, inside, re
     addresses = set(map(address_of, dropped))
     dropped.clear()
     replaced("cuMemFreeHost", [c_void_p], free)
-    calls = inside(QUERY, where(allocate))
     gate.open()
     stream.synchronize()
+    # Not before: a query of an idle stream by a finalizer would let the other thread wait for the
+    # gate.
+    calls = inside(QUERY, where(allocate))
     for _ in range(100):
         allocate()
         if addresses <= set(freed):
