@@ -49,9 +49,9 @@ def _size(text: str) -> int:
 def _count(text: str) -> int:
     with contextlib.suppress(ValueError):
         value = int(text)
-        if value >= 1:
+        if 1 <= value < 1 << 31:
             return value
-    raise ValueError("expected a whole number of at least 1")
+    raise ValueError("expected a whole number from 1 to 2**31 - 1")
 
 
 def _seconds(text: str) -> float:

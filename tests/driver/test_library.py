@@ -137,7 +137,8 @@ def test_settings_of_the_emulated_device(python):
 @pytest.mark.parametrize(
     ("name", "text", "expected"),
     [
-        ("CYRT_EMULATED_DEVICES", "two", "a whole number of at least 1"),
+        ("CYRT_EMULATED_DEVICES", "two", "a whole number from 1 to 2**31 - 1"),
+        ("CYRT_EMULATED_DEVICES", "2147483648", "a whole number from 1 to 2**31 - 1"),
         ("CYRT_EMULATED_MEMORY", "much", "a number of bytes"),
         ("CYRT_CHECK", "perhaps", "0 or 1"),
     ],
