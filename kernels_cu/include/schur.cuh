@@ -26,6 +26,14 @@ template <class T> struct GivensRotation {
     }
 };
 
+// Whether elements with this sum of squares count as 0. The largest element of the matrix is about 1,
+// so they are far below its rounding errors: a matrix of low rank leaves rounding errors of rounding
+// errors, of which each is about as small as its neighbours. Products of larger ones are normal
+// numbers, also those by which a reflection divides.
+template <class R> __device__ inline bool is_negligible(R squares) {
+    return squares <= LEAST_SQUARES<R>;
+}
+
 // h becomes upper Hessenberg, and z unitary: a = z h z^H.
 template <class T>
 __device__ inline void reduce_to_hessenberg(RowMajor<T> h, RowMajor<T> z, T* u, int n) {
@@ -34,7 +42,13 @@ __device__ inline void reduce_to_hessenberg(RowMajor<T> h, RowMajor<T> z, T* u, 
         int first = j + 1;
         RealOf<T> others = 0;
         for (int i = first + 1 + group.lane; i < n; i += group.lanes) others += square(h(i, j));
-        Reflection<T> each = reflection_of(h(first, j), group.sum(others));
+        others = group.sum(others);
+        if (is_negligible(others)) {
+            __syncthreads();
+            for (int i = first + 1 + threadIdx.x; i < n; i += blockDim.x) h(i, j) = number<T>(0);
+            continue;
+        }
+        Reflection<T> each = reflection_of(h(first, j), others);
         for (int i = first + threadIdx.x; i < n; i += blockDim.x) {
             u[i] = i == first ? each.head : h(i, j);
         }
@@ -103,7 +117,7 @@ __device__ inline int reduce_to_triangle(RowMajor<T> h, RowMajor<T> z, int n, bo
             if (row > 0) {
                 R sum = size_of(h(row, row)) + size_of(h(row - 1, row - 1));
                 R below = size_of(h(row, row - 1));
-                small = below <= Limits<R>::epsilon * sum || below <= Limits<R>::smallest;
+                small = below <= Limits<R>::epsilon * sum || is_negligible(below * below);
             }
             unsigned found = __ballot_sync(0xffffffffu, small);
             if (found) {

@@ -278,6 +278,22 @@ def test_eig_of_a_defective_matrix():
     assert norm(x @ vectors - vectors * values) < 1e-12
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+def test_eig_of_matrices_of_low_rank(rng, dtype):
+    """Below the first rows, Hessenberg's form has rounding errors of rounding errors."""
+    n = 33
+    columns = [rng.integers(-4, 5, (n, k)) @ rng.integers(-4, 5, (k, n)) for k in (1, 1, 2, 16)]
+    graded = np.geomspace(1, 1e-35, n) * normal(rng, (n, n), "float64")
+    x = np.stack([np.ones((n, n)), np.tri(n, k=-1), *columns, graded, graded.T]).astype(dtype)
+    values, vectors = (each.numpy() for each in linalg.eig(cyrt.asarray(x)))
+    v = wide(vectors)
+    assert error(wide(x) @ v, v * wide(values)[:, None], dtype, norm(x)) < 20 + 4 * n
+    sums = wide(values).sum(-1) - wide(x).trace(axis1=-2, axis2=-1)
+    assert (abs(sums) < 4 * n * np.finfo(dtype).eps * norm(x)).all()
+    found = np.sort(abs(linalg.eigvals(cyrt.asarray(np.ones((65, 65), dtype))).numpy()))
+    np.testing.assert_allclose(found, [0] * 64 + [65], atol=1e3 * np.finfo(dtype).eps)
+
+
 # -- batches, strides, sizes of zero ---------------------------------------------------------------
 
 FUNCTIONS = [
