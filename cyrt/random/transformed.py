@@ -24,6 +24,8 @@ from cyrt.random.variates import check_parameter, chisquare, gamma, gumbel, pois
 from cyrt.runtime.device import Device
 
 _Device = Device | SupportsIndex | str | None
+# Of uniform numbers, it replaces 0, whose root has no derivative; the others stay as they are.
+_LEAST_ROOT = 1e-30
 
 
 def _options(
@@ -348,11 +350,13 @@ def triangular(
             f"{name}: expected left <= mode <= right and left < right, got {left}, {mode}, {right}"
         )
     options = _options(name, size, dtype, device, key, left=left, mode=mode, right=right)
-    u, width = uniform(0.0, 1.0, **options), right - left
+    u, width = uniform(_LEAST_ROOT, 1.0, **options), right - left
+    rises = u * width < mode - left
+    # The root that is not chosen may be that of 0, which has no derivative.
     found = where(
-        u * width <= mode - left,
-        left + sqrt(u * (width * (mode - left))),
-        right - sqrt((1.0 - u) * (width * (right - mode))),
+        rises,
+        left + sqrt(where(rises, u * (width * (mode - left)), 1.0)),
+        right - sqrt(where(rises, 1.0, (1.0 - u) * (width * (right - mode)))),
     )
     return _cast(found, options)
 

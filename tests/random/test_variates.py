@@ -372,6 +372,25 @@ def test_transformed(name, parameters, wanted):
             function(*(np.nan for _ in parameters))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_gradients_of_triangular_numbers(dtype):
+    """Where the most probable number is the smallest, or the largest one."""
+    key = cyrt.random.key(5)
+
+    def f(left, mode, right):
+        return cyrt.sum(cyrt.random.triangular(left, mode, right, (64,), dtype=dtype, key=key))
+
+    u = cyrt.random.uniform(size=64, dtype=dtype, key=key).numpy().astype(float)
+    up, down = np.sqrt(u).sum(), np.sqrt(1 - u).sum()
+    for mode, expected in (
+        (0.0, [down / 2, down / 2, 64 - down]),
+        (2.0, [64 - up, up / 2, up / 2]),
+    ):
+        bounds = [cyrt.asarray(each, dtype=dtype) for each in (0.0, mode, 2.0)]
+        found = [each.item() for each in cyrt.grad(f, (0, 1, 2))(*bounds)]
+        np.testing.assert_allclose(found, expected, rtol=1e-4 if dtype == "float32" else 1e-12)
+
+
 @pytest.mark.parametrize("kappa", [0.0, 1e-6, 0.3, 40.0, 1e5, 1e8])
 def test_vonmises(kappa):
     """Angles are counted from the mean, which is -3, in [-pi, pi]."""
