@@ -573,6 +573,7 @@ cdef class Array(Operators):
 
     def tobytes(self):
         """Wait for the values, and return the bytes of the elements in C order."""
+        refuse_host_copy(self, "tobytes")
         return host_copy(self).tobytes()
 
     def __array__(self, dtype=None, *, copy=None):
@@ -641,6 +642,7 @@ cdef class Array(Operators):
         return functions.namespace(api_version)
 
     def __reduce__(self):
+        refuse_host_copy(self, "pickle")
         return functions.asarray, (host_copy(self),)
 
     def __copy__(self):

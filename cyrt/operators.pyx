@@ -13,6 +13,7 @@ import numpy as np
 
 from cyrt.builtin.entry cimport op_code
 from cyrt.runtime.memory cimport Memory
+from cyrt.runtime.taping cimport is_followed, recording
 
 
 class _Functions:
@@ -96,6 +97,11 @@ cdef object left_of_numpy(object ufunc, object left):
             and isinstance(left[()], numpy_number):
         return left[()]
     return left
+
+
+cdef object kept(object x):
+    """Return what a function is given whose result overwrites x: the gradient needs x as it was."""
+    return x.copy() if recording and is_followed(x) else x
 
 
 @cython.no_gc
@@ -275,7 +281,7 @@ cdef class Operators(Memory):
 
     def partition(self, kth, axis=-1):
         """Partition the elements around the k-th one, in place; see :func:`cyrt.partition`."""
-        functions.assign(self, functions.partition(self, kth, axis))
+        functions.assign(self, functions.partition(kept(self), kth, axis))
 
     def put(self, indices, values, mode="raise"):
         """See :func:`cyrt.put`."""
@@ -302,7 +308,7 @@ cdef class Operators(Memory):
         if axis is None:
             raise TypeError("sort: axis: expected an int, got None; cyrt.sort(x, None) returns the "
                             "sorted elements as a vector")
-        functions.assign(self, functions.sort(self, axis, kind, descending=descending,
+        functions.assign(self, functions.sort(kept(self), axis, kind, descending=descending,
                                               stable=stable))
 
     @cython.binding(False)      # the interpreter makes one tuple of the arguments, not two

@@ -68,6 +68,8 @@ cdef class Tape:
     # A copy of the values that the current call overwrites through `out`, if its gradient needs
     # them; else None.
     cdef Array overwritten
+    # Views of the arguments of the levels that are not closed.
+    cdef list leaves
 
 
 # A function that is differentiated in this thread, from the call to its gradient. `end_level` also

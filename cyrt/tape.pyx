@@ -13,7 +13,7 @@ from cyrt.builtin import catalogue
 from cyrt.builtin.entry cimport MAX_OPS, op_code
 from cyrt.builtin.space cimport tuple_of_sizes
 from cyrt.dtypes import DTYPES
-from cyrt.ndarray cimport Array, has_shape, view_of
+from cyrt.ndarray cimport Array, has_shape, overlaps, view_of
 from cyrt.kernels.vectorcall cimport PyVectorcall_NARGS, Vectorcall, offer_vectorcall
 from cyrt.operators cimport ops
 from cyrt.operators import functions
@@ -314,6 +314,7 @@ cdef class Tape:
         self.most_nodes, self.most_parents = spare.most_nodes, spare.most_parents
         self.most_values, self.most_sizes = spare.most_values, spare.most_sizes
         memset(&spare, 0, sizeof(spare))
+        self.leaves = []
 
     def __dealloc__(self):
         cdef int i
@@ -443,19 +444,24 @@ cdef int check_others(Rule rule, PyObject** arguments, Py_ssize_t count) except 
 
 
 cdef inline int check_out(Tape tape, Rule rule, object out, Call* call) except -1:
-    """Raise ValueError if `out` is an argument of a differentiated function."""
+    """Raise ValueError if `out` shares memory with an argument of a differentiated function."""
     cdef Block* block
     if not isinstance(out, Array):
         raise TypeError(f"{rule.name}: out: expected an Array for a value that is differentiated, "
                         f"got {type(out).__name__}")
     block = block_of(<Memory>out)
     call.inside, call.before = is_followed(out), 0 if block == NULL else block.version
-    if call.inside and tape.nodes[(<Memory>out).node].kind == LEAF:
-        name = "x[key] = value" if rule.function is functions.put_at else rule.name
-        raise ValueError(
-            f"{name}: an argument of a differentiated function is written in place; write into a "
-            "copy, x = x.copy(), or compute a new array, such as x + y or cyrt.where(...)")
+    for leaf in tape.leaves:
+        if overlaps(<Array>leaf, <Array>out):
+            refuse_write(rule)
     return 0
+
+
+cdef int refuse_write(Rule rule) except -1:
+    name = "x[key] = value" if rule.function is functions.put_at else rule.name
+    raise ValueError(
+        f"{name}: an argument of a differentiated function is written in place; write into a copy, "
+        "x = x.copy(), or compute a new array, such as x + y or cyrt.where(...)")
 
 
 cdef int begin_call(Rule rule, PyObject** arguments, Py_ssize_t count, Call* call) except -1:
@@ -1069,6 +1075,7 @@ cdef class Level:
         tape.parents[tape.num_parents] = node_of(this_thread(), x, &mask)
         node = add_node(tape, LEAF, 1, 0, x, mask | <unsigned long long>1 << self.depth)
         self.num_leaves += 1
+        tape.leaves.append(view)
         follow(tape, view, node)
         return view
 
@@ -1094,6 +1101,7 @@ cdef class Level:
         self.stop_recording()
         self.closed = True
         tape.levels = self.depth
+        del tape.leaves[len(tape.leaves) - self.num_leaves:]
         for i in range(self.start, tape.num_nodes):
             tape.masks[i] &= ~(<unsigned long long>1 << self.depth)
             if tape.masks[i] == 0 and tape.holders == 0:

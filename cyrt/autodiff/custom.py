@@ -163,6 +163,7 @@ class _Call:
     """One call of a function with a rule of its own."""
 
     results: _Results
+    used: list[keys.Key]
 
     def __init__(
         self,
@@ -179,7 +180,8 @@ class _Call:
         self.versions = 0
 
     def run(self, constants: list[Array]) -> None:
-        found = self.forward(*self.arguments.build(constants))
+        with keys.noted() as self.used:
+            found = self.forward(*self.arguments.build(constants))
         if not isinstance(found, tuple) or len(found) != 2:
             raise TypeError(
                 f"{self.name}: forward: expected a pair of the result and what is kept, got "
@@ -194,7 +196,8 @@ class _Call:
     def gradients(self, g: list[Array | None]) -> list[Array | None]:
         kept = self.kept
         if self.again:
-            kept = self.forward(*self.arguments.others)[1]
+            with keys.used_again(self.used):
+                kept = self.forward(*self.arguments.others)[1]
         elif tape.versions_of(kept) != self.versions:
             raise RuntimeError(
                 f"{self.name}: what forward kept for the gradient was written in place since"
@@ -252,9 +255,9 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that keeps nothing for its gradient but its arguments.
 
     Where the gradient is computed, `f` is called again. This saves memory, and costs time [1]_. `f`
-    must compute the same again: with the random numbers of the process, which are restored, or with
-    keys among its arguments, not with a :class:`cyrt.random.Generator`, and without variables that
-    change meanwhile.
+    must compute the same again, without variables that change meanwhile. Its random numbers, of the
+    process or of a :class:`cyrt.random.Generator`, are the same again if the thread that calls `f`
+    asks for them; no other numbers change thereby.
 
     Parameters
     ----------
@@ -267,6 +270,12 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
     -------
     callable
         A function of the same arguments and result.
+
+    Raises
+    ------
+    RuntimeError
+        While the gradient is computed: `f` asked for random numbers more often than before, or less
+        often.
 
     References
     ----------
@@ -289,18 +298,15 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
         arguments = _Arguments(args, name)
         if not tape.follows(arguments.arrays):
             return f(*args, **keywords)
-        sequence = keys.sequence()
         before = tape.num_nodes()
         constants = [tape.detach(each) for each in arguments.arrays]
-        results = _Results(f(*arguments.build(constants), **keywords), constants, name)
+        with keys.noted() as used:
+            results = _Results(f(*arguments.build(constants), **keywords), constants, name)
         _refuse_closure(name, before, results.arrays)
 
         def again(*arrays: Array) -> Any:
-            used = keys.use(sequence)
-            try:
+            with keys.used_again(used):
                 return f(*arguments.build(list(arrays)), **keywords)
-            finally:
-                keys.use(used)
 
         return results.structure.unflatten(
             tape.recorded(_computed, (arguments.arrays, results, again))

@@ -157,7 +157,9 @@ def _extreme(greatest: bool) -> Any:
 
 
 def _logsumexp(g: Array, x: Array, axis: Any, keepdims: bool, result: Array) -> Array:
-    base = choose(f.isfinite(result), result, 0.0)
+    # As in PyTorch and JAX, the part of an infinite element is NaN, and that of others beside it 0.
+    # Only elements that are all -inf have no greatest one to subtract: their parts are 0.
+    base = choose(f.equal(result, -inf), 0.0, result)
     return _spread(g, x.shape, axis, keepdims) * f.exp(x - _spread(base, x.shape, axis, keepdims))
 
 

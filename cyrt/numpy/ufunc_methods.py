@@ -20,7 +20,7 @@ from cyrt.ops.arguments import axis_of, check_array
 from cyrt.ops.copy import astype, copy
 from cyrt.ops.creation import asarray
 from cyrt.ops.gather import take
-from cyrt.ops.manipulation import stack
+from cyrt.ops.manipulation import concat, stack
 from cyrt.ops.scan import cumprod, cumsum
 from cyrt.ops.scatter import add_at, combine_at
 from cyrt.ops.shapes import moveaxis, reshape
@@ -51,13 +51,12 @@ def _reduce(
 
 def _accumulate(function: Callable[..., Array], array: Array, axis: int = 0) -> Array:
     """Accumulate along an axis by combining elements at distances of 1, 2, 4 ..."""
-    result = copy(check_array(array, "accumulate"))
-    line = moveaxis(result, axis_of(axis, result.ndim), 0)
-    step = 1
+    along = axis_of(axis, check_array(array, "accumulate").ndim)
+    line, step = moveaxis(copy(array), along, 0), 1
     while step < line.shape[0]:
-        line[step:] = function(line[step:], line[:-step])
+        line = concat([line[:step], function(line[step:], line[:-step])])
         step *= 2
-    return result
+    return ascontiguousarray(moveaxis(line, 0, along))
 
 
 def _reduceat(

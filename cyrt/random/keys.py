@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from inspect import Parameter, signature
 from itertools import count
 from operator import index
+from threading import local
 from typing import Any, NoReturn, SupportsIndex, TypeVar
 
 from cyrt.builtin.random import philox
@@ -62,6 +64,56 @@ def _derive(parent: int, number: int, purpose: int) -> int:
     return high << 32 | low
 
 
+class _Thread(local):
+    """What a thread notes of the keys of its calls, and the keys that it uses again."""
+
+    used: list[Key] | None = None
+    again: list[Key] | None = None  # the next one is the last
+
+
+_thread = _Thread()
+
+
+@contextmanager
+def noted() -> Iterator[list[Key]]:
+    """Yield a list to which this thread appends the key of each call that is given none."""
+    outer, own = _thread.used, list[Key]()
+    _thread.used = own
+    try:
+        yield own
+    finally:
+        _thread.used = outer
+        if outer is not None:
+            outer += own
+
+
+@contextmanager
+def used_again(used: list[Key]) -> Iterator[None]:
+    """Let the calls of this thread that are given no key use those that an earlier run has noted,
+    in their order. No sequence of keys moves on.
+
+    Raises
+    ------
+    RuntimeError
+        There are more calls, or fewer.
+    """
+    before, left = (_thread.used, _thread.again), used[::-1]
+    _thread.used, _thread.again = None, left
+    try:
+        yield
+        if left:
+            _refuse_other_calls("fewer")
+    finally:
+        _thread.used, _thread.again = before
+
+
+def _refuse_other_calls(count: str) -> NoReturn:
+    raise RuntimeError(
+        "a function that is computed again for its gradient asked for random numbers "
+        f"{count} times than before; it must compute the same again"
+    )
+
+
 class Calls:
     """Calls that use the keys of a sequence, one after the other.
 
@@ -84,13 +136,25 @@ class Calls:
         # A counter is read without advancing it by its text alone.
         return self._parent.bits, int(repr(self._numbers)[len("count(") : -1]), *self._left
 
-    def copy(self) -> Calls:
-        """Return the same sequence, from the next call on."""
-        bits, first, *left = self.state
-        return Calls(Key(bits), first, left)
-
     def call(self, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
         """Call a function with the next key."""
+        again = _thread.again
+        if again is None:
+            key, result = self._call(function, args, options)
+        else:
+            if not again:
+                _refuse_other_calls("more")
+            key = again[-1]
+            result = function(*args, key=key, **options)
+            again.pop()
+        if _thread.used is not None:
+            _thread.used.append(key)
+        return result
+
+    def _call(
+        self, function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
+    ) -> tuple[Key, Any]:
+        """Return the next key of the sequence, and the result of a call with it."""
         try:
             number = self._left.pop()
         except IndexError:
@@ -103,7 +167,7 @@ class Calls:
             raise
         if is_explained():
             self._left.append(number)
-        return result
+        return key, result
 
 
 # Those without a key.
@@ -243,18 +307,6 @@ def seed(seed: SupportsIndex) -> None:
     """
     global _default
     _default = Calls(_read_seed(seed))
-
-
-def sequence() -> Calls:
-    """Return the process's sequence of keys from the next call on, which stays as it is."""
-    return _default.copy()
-
-
-def use(calls: Calls) -> Calls:
-    """Let the process use a copy of another sequence of keys; return the one that it used."""
-    global _default
-    used, _default = _default, calls.copy()
-    return used
 
 
 def bits_of(key: Key | None, name: str) -> int:

@@ -173,6 +173,7 @@ for _name in ("cumulative_sum", "cumulative_prod"):
     case(_name, lambda x, f=_f: f(x, axis=-1, include_initial=True), normal(3, 4))
 case("cumulative_prod", cyrt.cumulative_prod, np.array([2.0, 0.0, 3.0, 4.0]), second=False)
 case("cumulative_prod", cyrt.cumulative_prod, np.array([2.0, 0.0, 3.0, 0.0, 1.0]), second=False)
+case("cumulative_prod", lambda x: cyrt.minimum.accumulate(x, 1), distinct(3, 5), second=False)
 for _name in ("cumsum", "cumprod"):
     _f = getattr(cyrt, _name)
     case(_name, _f, normal(2, 3))
@@ -465,6 +466,13 @@ case(
     lambda low, high: cyrt.random.uniform(low, high, (2, 3), dtype="float64", key=_KEY),
     -positive(3),
     positive(2, 1),
+)
+case(
+    "random.triangular",
+    lambda *bounds: cyrt.random.triangular(*bounds, (2, 3), dtype="float64", key=_KEY),
+    np.array([-3.0, -2.0, -1.5]),
+    np.array([0.5]),
+    positive(2, 1) + 1.0,
 )
 case(
     "random.normal", lambda loc: cyrt.random.normal(loc, 2.0, dtype="float64", key=_KEY), normal(4)

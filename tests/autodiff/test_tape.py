@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import pickle
 import sys
 import threading
 from dataclasses import dataclass
@@ -162,6 +163,60 @@ def test_an_argument_is_not_written(write):
     assert x.tolist() == [1.0, 2.0]
 
 
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda x: x[:],
+        lambda x: x[1:],
+        lambda x: x[::-1],
+        lambda x: x.reshape(2, 1),
+        lambda x: x.ravel(),
+        lambda x: x.T,
+        lambda x: x.astype(x.dtype, copy=False),
+    ],
+)
+@pytest.mark.parametrize("write", [_add, _set_slice, _out])
+def test_an_argument_is_not_written_through_a_view(view, write):
+    def f(x):
+        write(view(x))
+        return cyrt.zeros((), x.dtype)
+
+    x = values(1.0, 2.0)
+    with pytest.raises(ValueError, match="an argument of a differentiated function is written"):
+        cyrt.grad(f)(x)
+    assert x.tolist() == [1.0, 2.0]
+
+
+def test_a_value_is_not_written_where_it_is_an_argument():
+    """It may be afterwards; so may other parts of its memory."""
+
+    def f(x, inside):
+        y = x * 2.0
+
+        def g(z):
+            if inside:
+                y[...] = z
+            return total(z * z)
+
+        found = cyrt.grad(g)(y[:1])
+        y[1:] += found
+        return total(y * y)
+
+    x = values(1.0, 2.0)
+    assert cyrt.grad(f)(x, False).tolist() == [72.0, 32.0]
+    with pytest.raises(ValueError, match="an argument of a differentiated function is written"):
+        cyrt.grad(f)(x, True)
+
+    def apart(x):
+        part = whole[1:]
+        part *= x
+        return total(part)
+
+    whole = values(5.0, 2.0)
+    assert cyrt.grad(apart)(whole[:1]).tolist() == [2.0]
+    assert whole.tolist() == [5.0, 10.0]
+
+
 @pytest.mark.parametrize("write", [_add, _set, _set_slice])
 def test_a_value_that_a_gradient_needs_is_not_written(write):
     def f(x):
@@ -217,6 +272,16 @@ def _multiply_part(y, x):
     return y
 
 
+def _sort(y, x):
+    y.sort()
+    return y
+
+
+def _partition(y, x):
+    y.partition(1)
+    return y
+
+
 # In place, and without a write.
 OVERWRITING = [
     (_multiply, lambda y, x: y * x),
@@ -231,6 +296,8 @@ OVERWRITING = [
     (lambda y, x: cyrt.log1p(y, out=y), lambda y, x: cyrt.log1p(y)),
     (lambda y, x: _multiply(_multiply(y, x), x + y), lambda y, x: y * x * (x + y * x)),
     (lambda y, x: _multiply(cyrt.ones_like(y), x), lambda y, x: x * 1.0),
+    (_sort, lambda y, x: cyrt.sort(y)),
+    (_partition, lambda y, x: cyrt.partition(y, 1)),
 ]
 
 
@@ -500,6 +567,13 @@ def test_gradients_go_from_device_to_device(python):
         (lambda x: x**0, [0.0, 2.0], [0.0, 0.0]),
         (lambda x: x**2, [0.0, 2.0], [0.0, 4.0]),
         (cyrt.floor, [0.5], [0.0]),
+        (cyrt.logsumexp, [cyrt.inf, 5.0, 0.0], [cyrt.nan, 0.0, 0.0]),
+        (cyrt.logsumexp, [-cyrt.inf, -cyrt.inf], [0.0, 0.0]),
+        (cyrt.logsumexp, [cyrt.nan, 5.0], [cyrt.nan, cyrt.nan]),
+        (lambda x: cyrt.copysign(x, 1.0), [0.0, -0.0], [1.0, -1.0]),
+        (lambda x: cyrt.clip(x, 0.0, 1.0), [cyrt.nan], [0.0]),
+        (cyrt.nn.relu, [cyrt.nan], [0.0]),
+        (lambda x: cyrt.maximum(x, 1.0), [cyrt.nan], [0.0]),
     ],
 )
 def test_conventions_at_edges(f, x, expected):
@@ -624,6 +698,79 @@ def test_a_checkpoint_computes_again_with_the_same_random_numbers():
     assert cyrt.random.normal(shape=2).tolist() == following
 
 
+def test_a_checkpoint_computes_again_with_the_same_numbers_of_a_generator():
+    x, drawn = values(1.0, 2.0), []
+
+    def f(x, rng):
+        own = cyrt.random.default_rng()
+        for each in (rng, own):
+            drawn.append(each.normal(size=2).tolist())
+            x = x * cyrt.asarray(drawn[-1], dtype=x.dtype)
+        return total(x)
+
+    def outer(x, rng):
+        return total(cyrt.checkpoint(f)(x * 2.0, rng) * x)
+
+    for function, draws in ((f, 4), (outer, 6)):
+        drawn.clear()
+        rng = cyrt.random.default_rng(3)
+        cyrt.grad(cyrt.checkpoint(lambda x, g=function, r=rng: g(x, r)))(x)
+        assert rng.state == (3, 1)
+        assert drawn == drawn[:2] * (draws // 2)
+
+
+def test_a_checkpoint_leaves_the_numbers_of_other_threads_alone():
+    found = []
+
+    def other():
+        found.append(cyrt.random.normal(size=2).tolist())
+
+    def f(x):
+        noise = cyrt.random.normal(size=2, dtype="float64")
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+        return total(x * noise)
+
+    cyrt.random.seed(3)
+    cyrt.grad(cyrt.checkpoint(f))(values(1.0, 2.0))
+    other()
+    cyrt.random.seed(3)
+    assert found == [cyrt.random.normal(size=2).tolist() for _ in range(4)][1:]
+
+
+@pytest.mark.parametrize(("first", "count"), [(2, "more"), (1, "fewer")])
+def test_a_checkpoint_needs_as_many_random_numbers_again(first, count):
+    calls = []
+
+    def f(x):
+        calls.append(None)
+        for _ in range(2 + (len(calls) - 1) * (1 if first == 2 else -1)):
+            x = x * cyrt.random.normal(size=2, dtype="float64")
+        return total(x)
+
+    with pytest.raises(RuntimeError, match=f"random numbers {count} times than before"):
+        cyrt.grad(cyrt.checkpoint(f))(values(1.0, 2.0))
+    assert len(calls) == 2
+    cyrt.random.normal(size=2)
+
+
+def test_a_rule_that_outer_levels_differentiate_has_the_same_random_numbers():
+    @cyrt.custom_vjp
+    def scaled(x):
+        return x * 1.0
+
+    def forward(x):
+        drawn.append(cyrt.random.normal(dtype="float64"))
+        return x * x * drawn[-1], drawn[-1] * x
+
+    drawn = []
+    scaled.defvjp(forward, lambda kept, g: (2.0 * g * kept,))
+    cyrt.grad(lambda x: total(cyrt.grad(lambda x: total(scaled(x)))(x)))(values(1.0, 2.0))
+    assert {each.item() for each in drawn} == {drawn[0].item()}
+    assert len(drawn) > 1
+
+
 def test_a_checkpoint_is_differentiated_twice():
     f = cyrt.checkpoint(lambda x: x**3)
     x = cyrt.asarray(2.0)
@@ -711,6 +858,8 @@ def test_an_array_does_not_become_a_number_in_silence():
         lambda x: cyrt.asnumpy(x * 2.0),
         lambda x: x.numpy(out=np.empty(())),
         lambda x: x.copy_to(np.empty(())),
+        lambda x: np.frombuffer(x.tobytes()),
+        lambda x: pickle.loads(pickle.dumps(x * 2.0)).numpy(),
     ):
         with pytest.raises(TypeError, match=r"is a constant.*cyrt.stop_gradient\(x\).numpy\(\)"):
             cyrt.grad(lambda x, f=copied: cyrt.asarray(np.sum(f(x))))(x)
