@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
@@ -24,10 +26,9 @@ def call_function(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]
     TypeError
         cyrt has no such function; the errors of that function.
     """
-    name = f"{function.__module__}.{function.__name__}".removeprefix("numpy.")
-    return _own_function(name, f"{function.__module__}.{function.__name__}")(
-        *args, **_without_what_is_always_so(keywords)
-    )
+    called = f"{function.__module__}.{function.__name__}"
+    own = _own_function(called.removeprefix("numpy."), called)
+    return _call(own, called, args, keywords, _parameters(function))
 
 
 def call_ufunc(
@@ -55,7 +56,45 @@ def call_ufunc(
         keywords["out"] = out[0]
     elif out:
         raise TypeError(f"numpy.{name}: out: cyrt.{name} has no such argument")
-    return _own_function(name, f"numpy.{name}")(*operands, **_without_what_is_always_so(keywords))
+    return _call(_own_function(name, f"numpy.{name}"), f"numpy.{name}", operands, keywords, {})
+
+
+def _call(
+    own: Any,
+    called: str,
+    args: tuple[Any, ...],
+    keywords: dict[str, Any],
+    numpys: Mapping[str, inspect.Parameter],
+) -> Any:
+    """Call cyrt's function of a name with the arguments of NumPy's, which has the parameters
+    `numpys`."""
+    keywords = _without_what_is_always_so(keywords)
+    parameters = _parameters(own)
+    own_keywords = [
+        name
+        for name, each in parameters.items()
+        if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)
+    ]
+    if parameters and not any(each.kind == each.VAR_KEYWORD for each in parameters.values()):
+        for name in list(numpys)[len(args) :]:
+            if name not in keywords or name in own_keywords:
+                break
+            args = (*args, keywords.pop(name))  # NumPy's name of an argument that has none here
+        for name in keywords:
+            if name not in own_keywords:
+                raise TypeError(
+                    f"{called}: {name}: {called.replace('numpy', 'cyrt', 1)} has no such argument: "
+                    "convert the Array by x.numpy()"
+                )
+    return own(*args, **keywords)
+
+
+def _parameters(function: Any) -> Mapping[str, inspect.Parameter]:
+    """Return a function's parameters; none for a function of C that does not tell them."""
+    try:
+        return inspect.signature(function).parameters
+    except ValueError:
+        return {}
 
 
 def _without_what_is_always_so(keywords: dict[str, Any]) -> dict[str, Any]:

@@ -122,6 +122,7 @@ def test_functions_that_copy_to_the_host(x):
     np.testing.assert_array_less(x, x + 1)
 
 
+NO_ARGUMENT = r"has no such argument: convert the Array by x.numpy\(\)"
 NO_FUNCTION = r"and cyrt has no such function: convert the Array by x.numpy\(\)"
 
 
@@ -135,7 +136,10 @@ NO_FUNCTION = r"and cyrt has no such function: convert the Array by x.numpy\(\)"
         (lambda x: np.lib.scimath.sqrt(x) and np.spacing(x), NO_FUNCTION),
         (lambda x: np.sqrt(x, out=np.empty(3)), "writes into a NumPy array.*cyrt.asarray"),
         (lambda x: np.modf(x, out=(x, x)), "numpy.modf: out: cyrt.modf has no such argument"),
-        (lambda x: np.exp(x, casting="safe"), "casting"),
+        (lambda x: np.exp(x, casting="safe"), f"numpy.exp: casting: cyrt.exp {NO_ARGUMENT}"),
+        (lambda x: np.add(x, x, order="F"), f"numpy.add: order: cyrt.add {NO_ARGUMENT}"),
+        (lambda x: np.cov(x, aweights=x), f"numpy.cov: aweights: cyrt.cov {NO_ARGUMENT}"),
+        (lambda x: np.fft.fft(x, out=x), f"numpy.fft.fft: out: cyrt.fft.fft {NO_ARGUMENT}"),
         (lambda x: np.add(x, x.numpy()), "add: expected an Array, got numpy.ndarray; cyrt.asarray"),
         (lambda x: np.add(x.numpy(), x, dtype="float32"), "expected an Array, got numpy.ndarray"),
         (lambda x: np.concatenate([x.numpy(), x]), "numpy.ndarray"),
@@ -147,6 +151,12 @@ NO_FUNCTION = r"and cyrt has no such function: convert the Array by x.numpy\(\)"
 def test_what_cyrt_does_not_compute_is_refused(x, call, message):
     with pytest.raises(TypeError, match=message):
         call(x)
+
+
+def test_arguments_are_passed_by_numpys_names(x):
+    assert np.squeeze(a=x[None]).shape == (3,)
+    assert np.argmax(a=x, axis=0) == cyrt.argmax(x)
+    assert np.transpose(a=x[None]).shape == (3, 1)
 
 
 @pytest.mark.parametrize("function", [operator.iadd, operator.imul, operator.imatmul])
@@ -213,5 +223,5 @@ def test_numbers_beside_arrays_that_are_keywords(module, name, x):
     """NumPy's function calls cyrt's for an Array, which does not call NumPy's again."""
     operands = [2.0] * getattr(np, name).nin
     for keywords in ({"out": x}, {"where": x > 1}):
-        with pytest.raises(TypeError, match=r"unexpected keyword argument"):
+        with pytest.raises(TypeError, match=r"unexpected keyword argument|no such argument"):
             getattr(module, name)(*operands, **keywords)
