@@ -186,8 +186,8 @@ cdef class Operators(Memory):
         return ops.binary(RIGHT, self, other, self)
 
     def __matmul__(left, right):
-        if isinstance(left, Operators) and (isinstance(right, Operators)
-                                            or hasattr(right, "__array__")):
+        other = right if isinstance(left, Operators) else left
+        if isinstance(other, Operators) or hasattr(other, "__array__"):
             return ops.matmul(left, right, None, None)
         return NotImplemented
 

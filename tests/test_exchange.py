@@ -2,10 +2,12 @@
 
 import ctypes
 import gc
+import operator
 import pickle
 
 import numpy as np
 import pytest
+from producers import Described
 
 import cyrt
 
@@ -192,6 +194,109 @@ def test_a_host_object_with_dlpack_only():
     assert cyrt.asarray(Host(np.arange(3)), dtype="float32").tolist() == [0, 1, 2]
     with pytest.raises(ValueError, match="Host lies on the host"):
         cyrt.asarray(Host(np.arange(3)), copy=False)
+
+
+class OnTheHost:
+    """An array of another library in the host's memory, with DLPack alone."""
+
+    device = (1, 0)
+
+    def __init__(self, values, code=None):
+        self.values, self.code = values, code
+
+    def __dlpack_device__(self):
+        return self.device
+
+    def __dlpack__(self, **options):
+        capsule = self.values.__dlpack__()
+        if self.code is not None:  # NumPy's arrays have no such type
+            pointer = ctypes.pythonapi.PyCapsule_GetPointer
+            pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+            Described.from_address(pointer(capsule, b"dltensor")).code = self.code
+        return capsule
+
+
+HOST = OnTheHost(np.ones(3, np.float32))
+COPIES = r"expected an Array, got .*OnTheHost; cyrt.asarray\(\) copies it to the device"
+
+
+@pytest.mark.parametrize("convert", [cyrt.asarray, cyrt.from_dlpack])
+def test_every_type_is_read_from_the_host(convert):
+    bits = cyrt.asarray([1.5, -2.0], dtype="bfloat16").view("uint16").numpy()
+    x = convert(OnTheHost(bits[::-1], code=4))
+    assert x.dtype is cyrt.bfloat16
+    assert x.tolist() == [-2.0, 1.5]
+    x = convert(OnTheHost(np.arange(6, dtype=np.int16).reshape(2, 3).T))
+    assert x.dtype is cyrt.int16
+    assert x.tolist() == [[0, 3], [1, 4], [2, 5]]
+    assert convert(OnTheHost(np.zeros((0, 2), bool))).shape == (0, 2)
+
+
+def test_what_is_not_read_from_the_host():
+    with pytest.raises(TypeError, match="OnTheHost: its element type .* has no counterpart"):
+        cyrt.asarray(OnTheHost(np.ones(3, np.int8), code=10))  # float8_e4m3fn
+    elsewhere = OnTheHost(np.ones(3))
+    elsewhere.device = (8, 0)
+    with pytest.raises(TypeError, match=r"DLPack device \(8, 0\), neither in memory of a GPU nor"):
+        cyrt.asarray(elsewhere)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        *(
+            lambda x, host, f=f: f(x, host)
+            for f in (operator.eq, operator.ne, operator.lt, operator.add, operator.iadd)
+        ),
+        *(lambda x, host, f=f: f(host, x) for f in (operator.eq, operator.ne, operator.mul)),
+        lambda x, host: cyrt.add(x, host),
+        lambda x, host: cyrt.exp(host),
+        lambda x, host: cyrt.nn.relu(host),
+        lambda x, host: cyrt.where(x > 0, x, host),
+        lambda x, host: cyrt.matmul(host, x),
+        lambda x, host: cyrt.sort(host),
+    ],
+)
+def test_an_array_on_the_host_is_no_operand(call):
+    with pytest.raises(TypeError, match=COPIES):
+        call(cyrt.ones(3), HOST)
+
+
+def test_another_type_may_implement_the_operation():
+    class Other:
+        __array_ufunc__ = None
+
+        def __array__(self):
+            raise AssertionError
+
+        def __radd__(self, x):
+            return "sum"
+
+    assert cyrt.ones(3) + Other() == "sum"
+    assert (cyrt.ones(3) == object()) is False
+
+
+def test_a_result_is_not_written_to_the_host():
+    x = cyrt.ones((2, 2))
+    for call in (
+        lambda out: cyrt.sqrt(x, out=out),
+        lambda out: cyrt.matmul(x, x, out=out),
+        lambda out: cyrt.concat([x, x], out=out),
+        lambda out: cyrt.sum(x, out=out),
+    ):
+        with pytest.raises(TypeError, match=r"\w+: out: .*OnTheHost, which is on the host; out= "):
+            call(HOST)
+
+
+def test_an_array_in_a_sequence_whose_type_is_anothers():
+    class Foreign(OnTheHost):
+        dtype = "float32 of another library"
+
+        def __array__(self, dtype=None, copy=None):
+            return self.values
+
+    with pytest.raises(TypeError, match=r"element of .*Foreign, of .*: convert each .*stack\(\)"):
+        cyrt.asarray([Foreign(np.ones(2)), Foreign(np.ones(2))])
 
 
 class ReadOnlyByInterface(Consumer):

@@ -245,3 +245,37 @@ def test_refused(module, arguments, error, text):
         cyrt.torch.custom_op(
             name and module[name], f"cyrt_tests::bad{next(count)}", grid=1, block=1, **arguments
         )
+
+
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16, torch.int64, torch.bool])
+def test_tensors_on_the_host_are_copied(kind):
+    for convert in (cyrt.asarray, cyrt.from_dlpack):
+        x = convert(torch.tensor([[1, 0], [0, 1]]).to(kind).T)
+        assert str(kind) == f"torch.{x.dtype}"
+        assert (x != 0).tolist() == [[True, False], [False, True]]
+
+
+def test_tensors_that_are_not_copied():
+    for tensor in (torch.ones(3, device="meta"), torch.eye(3).to_sparse()):
+        with pytest.raises(ValueError, match=r"\Amemory: Tensor does not hand it out: [^\n]+\Z"):
+            cyrt.asarray(tensor)
+    with pytest.raises(TypeError, match="Tensor: its element type"):
+        cyrt.asarray(torch.ones(3).to(torch.float8_e4m3fn))
+    with pytest.raises(TypeError, match=r"element of torch.Tensor, .*cyrt.stack\(\)"):
+        cyrt.asarray([torch.ones(2), torch.ones(2)])
+
+
+def test_a_tensor_on_the_host_is_no_operand():
+    x, tensor = cyrt.ones(3), torch.ones(3)
+    for call in (
+        lambda: x == tensor,
+        lambda: tensor != x,
+        lambda: tensor + x,
+        lambda: x @ tensor,
+        lambda: tensor @ x,
+        lambda: cyrt.exp(tensor),
+    ):
+        with pytest.raises(TypeError, match=r"got torch.Tensor; cyrt.asarray\(\) copies it to"):
+            call()
+    with pytest.raises(TypeError, match="sqrt: out: .*, which is on the host; out= takes"):
+        cyrt.sqrt(x, out=tensor)

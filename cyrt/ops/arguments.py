@@ -111,9 +111,41 @@ def check_array(x: Any, name: str) -> Array:
     """Return x if it is an Array; otherwise raise a TypeError that names its type."""
     if isinstance(x, Array):
         return x
+    refuse_array(x, name)
+
+
+def is_of_others(value: Any) -> bool:
+    """Whether a value offers its elements as another library's array does."""
+    offers = ("__dlpack_c_exchange_api__", "__dlpack__", "__array__", "__cuda_array_interface__")
+    return any(hasattr(value, each) for each in offers)
+
+
+def is_on_host(value: Any) -> bool:
+    """Whether another library's array lies in memory of the host."""
+    if hasattr(value, "__dlpack_device__"):
+        kind, _ = value.__dlpack_device__()
+        return int(kind) == 1  # kDLCPU of dlpack.h
+    offers = ("__dlpack_c_exchange_api__", "__cuda_array_interface__")
+    return not any(hasattr(value, each) for each in offers)
+
+
+def refuse_array(value: Any, name: str) -> NoReturn:
+    """Raise the error of an argument that is not an Array; it tells which call makes one of it."""
     advice = ""
-    if hasattr(x, "__cuda_array_interface__") or hasattr(x, "__dlpack_c_exchange_api__"):
-        advice = "; cyrt.asarray() makes one of it"
-    elif hasattr(x, "__array__") or isinstance(x, (list, tuple)):
+    if isinstance(value, (list, tuple)) or (is_of_others(value) and is_on_host(value)):
         advice = "; cyrt.asarray() copies it to the device"
-    raise TypeError(f"{name}: expected an Array, got {type_name(x)}{advice}")
+    elif is_of_others(value):
+        advice = "; cyrt.asarray() makes one of it"
+    raise TypeError(f"{name}: expected an Array, got {type_name(value)}{advice}")
+
+
+def refuse_output(out: Any, name: str) -> NoReturn:
+    """Raise the error of an ``out=`` that is not memory of a device. A copy of it would not be
+    what the caller sees."""
+    if is_of_others(out) and not is_on_host(out):
+        refuse_array(out, f"{name}: out")
+    where = ", which is on the host" if is_of_others(out) else ""
+    raise TypeError(
+        f"{name}: out: expected an Array, got {type_name(out)}{where}; out= takes an Array or "
+        "memory of a GPU"
+    )

@@ -13,7 +13,7 @@ from cyrt.ndarray cimport (
     Array, as_contiguous, device_of, has_shape, itemsizes, new_array, overlaps, set_operand,
     shape_of,
 )
-from cyrt.ops.arguments import check_array, check_flags, refuse_device
+from cyrt.ops.arguments import check_array, check_flags, refuse_device, refuse_output
 from cyrt.ops.promotion cimport NUM_DTYPES, is_number, put_number, same_kind
 from cyrt.ops.tensors cimport view_output
 from cyrt.runtime.device cimport ordinal_of
@@ -99,7 +99,7 @@ cdef Array check_out(str name, object out, int code, int ndim, const long long* 
                      int ordinal=-1):
     cdef Array target
     if not isinstance(out, Array):
-        check_array(out, f"{name}: out")
+        refuse_output(out, name)
     target = <Array>out
     if not has_shape(target, ndim, dims):
         raise ValueError(f"{name}: the result has shape {tuple_of_sizes(ndim, dims)}, it cannot be "

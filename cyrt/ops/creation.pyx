@@ -13,14 +13,14 @@ from cyrt.dtypes import DEFAULTS, DTYPES
 from cyrt.dtypes import dtype as _dtype
 from cyrt.builtin.space cimport MAX_NDIM
 from cyrt.ndarray cimport Array, device_of, new_array, view_of
-from cyrt.ops.arguments import check_array, check_flags
+from cyrt.ops.arguments import check_array, check_flags, type_name
 from cyrt.ops.copy import astype, copy as duplicate, to_device
 from cyrt.ops.copy cimport fill
 from cyrt.ops.promotion cimport (
     code_of_number, is_number, promote, promote_number, python_number,
 )
 from cyrt.operators import functions
-from cyrt.ops.tensors cimport from_other, from_tensor, on_device
+from cyrt.ops.tensors cimport from_host_tensor, from_other, from_tensor, on_device
 from cyrt.runtime.device cimport current_ordinal, ordinal_of
 from cyrt.runtime.memory cimport Buffer, copy_memory
 from cyrt.runtime.taping cimport is_followed, recording
@@ -52,7 +52,13 @@ cdef int join_types(object values, int depth, int* code, int* kind) except -1:
     elif PyLong_CheckExact(values):
         found = 1
     elif isinstance(values, Array) or not is_number(values) and hasattr(values, "__array__"):
-        found = _dtype(values.dtype if hasattr(values, "dtype") else np.asarray(values).dtype).code
+        dtype = values.dtype if hasattr(values, "dtype") else np.asarray(values).dtype
+        try:
+            found = _dtype(dtype).code
+        except TypeError:
+            raise TypeError(f"asarray: a sequence has an element of {type_name(values)}, of dtype "
+                            f"{dtype}: convert each element by cyrt.asarray(), and join them by "
+                            "cyrt.stack()") from None
         code[0] = found if code[0] < 0 else promote(code[0], found)
         return 0
     elif is_number(values):
@@ -124,6 +130,17 @@ cdef object stack_nested(object values, object dtype, object device):
     return functions.stack([stack_nested(each, dtype, device) for each in values])
 
 
+cdef object host_array(object values):
+    """View an array on the host as NumPy's: by DLPack, which has bfloat16, or by ``__array__``."""
+    if hasattr(values, "__dlpack__") and not isinstance(values, np.ndarray):
+        try:
+            return from_host_tensor(values)
+        except BufferError:         # the library hands it out in another way only, if in any
+            if not hasattr(values, "__array__"):
+                raise
+    return np.asarray(values)
+
+
 cdef Array from_host(object values, object dtype, int ordinal):
     """Copy an object that NumPy understands to a device."""
     cdef long long[MAX_NDIM] dims
@@ -137,9 +154,7 @@ cdef Array from_host(object values, object dtype, int ordinal):
     if isinstance(values, (list, tuple, range)):
         host, target = from_numbers(values, target)
     else:
-        # NumPy's asarray does not use DLPack.
-        host = np.from_dlpack(values) if hasattr(values, "__dlpack__") \
-            and not hasattr(values, "__array__") else np.asarray(values)
+        host = host_array(values)
         if host.dtype.kind in "OUSVMm" and host.dtype.name != "bfloat16":
             advice = "; list(...) makes a sequence of it" \
                 if host.ndim == 0 and isinstance(values, (Set, Iterator, ValuesView)) else ""
@@ -326,7 +341,7 @@ def from_dlpack(x, /, *, device=None, copy=None):
         return duplicate(result) if copy else result
     if copy is False:
         raise BufferError("from_dlpack: the memory lies on the host, a copy is needed")
-    return from_host(np.from_dlpack(x), None, chosen_device(device))
+    return from_host(x, None, chosen_device(device))
 
 
 cdef Array make(shape, int code, device):

@@ -21,5 +21,4 @@ cdef Array choose_where(object condition, object x1, object x2, int code, Array 
 cdef int side_of(int code, object number) except -2
 # Return an argument `where` as an Array of bool on x's device; None if all elements count.
 cdef Array mask_of(str name, object where, Array x)
-cdef int refuse_operand(str name, object value) except -1
 cdef int refuse_argument(str name, object value) except -1

@@ -32,7 +32,7 @@ from cyrt.ndarray cimport (
     shape_of, unallocated, unallocated_like,
 )
 from cyrt.operators import functions
-from cyrt.ops.arguments import refuse_device, type_name
+from cyrt.ops.arguments import is_of_others, refuse_array, refuse_device
 from cyrt.ops.copy cimport (
     assign_array, broadcast_steps, cast, check_device, check_out, fill, overwrites, write_out,
 )
@@ -99,12 +99,6 @@ cdef inline int compute_type(int op, int code) except -1:
                 return refuse_type(op, code)
         return FLOAT32
     return refuse_type(op, code)
-
-
-cdef int refuse_operand(str name, object value) except -1:
-    advice = "; cyrt.asarray() copies it to the device" \
-        if isinstance(value, (np.ndarray, list, tuple)) else ""
-    raise TypeError(f"{name}: expected an Array, got {type_name(value)}{advice}")
 
 
 # -- calls that are replayed by their key ----------------------------------------------------------
@@ -471,12 +465,14 @@ cdef object of_others(int op, object a, object b, Array out):
     if isinstance(other, (list, tuple)):
         other = functions.weak_array(x, other)
         return of_others(op, other if left else a, b if left else other, out)
-    if isinstance(other, np.ndarray):
-        refuse_operand(catalogue.OPS[op], other)
     view = view_other(other)
     if view is not other:
         return binary(op, view if left else a, b if left else view, out)
-    return NotImplemented           # another type may implement the operation
+    # Another type may implement the operation. One that NumPy, too, would read as an array does
+    # not: Python would then answer == by identity.
+    if is_of_others(other) and getattr(other, "__array_ufunc__", other) is not None:
+        refuse_array(other, catalogue.OPS[op])
+    return NotImplemented
 
 
 cdef inline bint put_float(int op, Array x, object value, unsigned long long* number) noexcept:
@@ -675,7 +671,7 @@ cdef object evaluate(Elementwise self, object a, object b, object out, object wh
         result = binary(self.op, a, b, out)
         if result is not NotImplemented:
             return result
-        return refuse_operand(self.name, b if isinstance(a, Array) else a)
+        return refuse_array(b if isinstance(a, Array) else a, self.name)
     return of_numbers(self, (a, b), out, None)
 
 
@@ -751,7 +747,7 @@ cdef object of_numbers(Elementwise self, tuple operands, object out, object dtyp
     """Return the result for numbers, a NumPy number."""
     for each in operands:
         if not is_number(each):
-            refuse_operand(self.name, each)
+            refuse_array(each, self.name)
     if out is not None:
         refuse_argument(self.name, operands[0])
     function = getattr(np, self.name, None)
@@ -772,4 +768,4 @@ cdef object of_numbers(Elementwise self, tuple operands, object out, object dtyp
 cdef int refuse_argument(str name, object value) except -1:
     if is_number(value):
         raise TypeError(f"{name}: expected an Array, got only numbers: {value!r}")
-    return refuse_operand(name, value)
+    return refuse_array(value, name)

@@ -21,7 +21,7 @@ from cyrt.ops.arguments import axes_of, check_array, int_of, is_int, refuse_devi
 from cyrt.ops.copy cimport assign_array, cast, check_device, check_out, write_out
 from cyrt.ops.elementwise cimport binary
 from cyrt.ops.promotion cimport BOOL, FLOAT32, kinds, promote
-from cyrt.ops.tensors cimport view_operand
+from cyrt.ops.tensors cimport view_operand, view_output
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream cimport current_state
 from cyrt.runtime.taping cimport is_followed, recording
@@ -256,7 +256,7 @@ def matmul(x1, x2, /, out=None, *, dtype=None):
     """
     if out is None or isinstance(out, Array):
         return matrix_product(x1, x2, out, dtype)
-    matrix_product(x1, x2, check_array(view_operand(out), "matmul: out"), dtype)
+    matrix_product(x1, x2, view_output("matmul", out), dtype)
     return out
 
 

@@ -13,6 +13,9 @@ cdef Array from_tensor(obj, bint lasting)
 # View the memory of another library's array on a device. Return the view, and whether the memory is
 # read-only.
 cdef tuple from_other(obj, bint lasting)
+# View an array on the host as NumPy's, by DLPack. Raise BufferError if its library does not hand it
+# out.
+cdef object from_host_tensor(obj)
 # Return whether DLPack says that an array lies in memory that a CUDA device reaches.
 cdef bint on_device(obj)
 # Return a view, for one operation, of another library's array on a device; else the value.

@@ -1,6 +1,8 @@
 # C-level functions only: see tensors.pxd.
 """Views of other libraries' arrays on a device."""
 
+from types import SimpleNamespace
+
 import numpy as np
 
 from cpython.object cimport PyObject
@@ -12,13 +14,13 @@ from cyrt.driver.cuda cimport CUdeviceptr
 from cyrt.driver.table cimport MAX_DEVICES
 from cyrt.kernels.arguments cimport is_plain, traits_of_type
 from cyrt.ndarray cimport Array, are_apart, view_of
-from cyrt.ops.arguments import check_array
+from cyrt.ops.arguments import refuse_output
 from cyrt.ops.promotion cimport is_number
 from cyrt.runtime.device cimport contexts
 from cyrt.runtime.dlpack cimport (
     DLPackExchangeAPI, DLTensor, KDL_CUDA, KDL_CUDA_HOST, KDL_CUDA_MANAGED,
 )
-from cyrt.runtime.interop cimport order_after_legacy, tensor_of
+from cyrt.runtime.interop cimport host_tensor_of, order_after_legacy, tensor_of
 from cyrt.runtime.memory cimport OTHER_TYPE, READ_ONLY, Buffer, Memory, foreign_buffer
 from cyrt.runtime.producer cimport Producer, describe, producer_of, work_stream
 from cyrt.shape cimport check_size, dims_of
@@ -61,6 +63,27 @@ cdef Array from_tensor(obj, bint lasting):
     return view_of(memory, __builtin_ctz(trait), d, dims, steps, 0)
 
 
+cdef object dtype_of_kind(str name, kind, itemsize):
+    """Return the element type that another library's array describes by its kind and size."""
+    found = "bfloat16" if kind == "E" else "bool" if kind == "b" else next(
+        (each.name for each in DTYPES if each.kind == kind and each.itemsize == itemsize
+         and each.name != "bfloat16"), None)
+    if found is None:
+        raise TypeError(f"{name}: its element type (kind {kind!r}, {itemsize} bytes) has no "
+                        "counterpart in cyrt")
+    return _dtype(found)
+
+
+cdef object from_host_tensor(obj):
+    capsule, address, shape, strides, kind, itemsize = host_tensor_of(obj)
+    dtype = dtype_of_kind(type(obj).__name__, kind, itemsize)
+    # NumPy has no character for bfloat16 in this description.
+    described = {"version": 3, "shape": shape, "strides": strides, "data": (address, True),
+                 "typestr": f"<{'u' if kind == 'E' else kind}{itemsize}"}
+    return np.asarray(SimpleNamespace(__array_interface__=described, capsule=capsule)) \
+        .view(dtype.numpy)
+
+
 cdef tuple from_other(obj, bint lasting):
     cdef long long[MAX_NDIM] dims
     cdef long long[MAX_NDIM] steps
@@ -68,12 +91,7 @@ cdef tuple from_other(obj, bint lasting):
     cdef Array view
     cdef int d, ndim
     memory, shape, strides, first, kind, itemsize, read_only = tensor_of(obj, lasting)
-    name = "bfloat16" if kind == "E" else "bool" if kind == "b" else next(
-        (each.name for each in DTYPES if each.kind == kind and each.itemsize == itemsize
-         and each.name != "bfloat16"), None)
-    if name is None:
-        raise TypeError(f"{type(obj).__name__}: its element type (kind {kind!r}, {itemsize} bytes) "
-                        "has no counterpart in cyrt")
+    dtype = dtype_of_kind(type(obj).__name__, kind, itemsize)
     ndim = dims_of(shape, dims)
     check_size(ndim, dims)
     contiguous = itemsize
@@ -87,7 +105,7 @@ cdef tuple from_other(obj, bint lasting):
     if (memory.address + <long long>first) % itemsize:
         raise ValueError(f"{type(obj).__name__}: its address is not a multiple of the element's "
                          f"{itemsize} bytes")
-    view = view_of(memory, _dtype(name).code, ndim, dims, steps, first // itemsize)
+    view = view_of(memory, dtype.code, ndim, dims, steps, first // itemsize)
     if not are_apart(view):
         view.traits |= READ_ONLY
     return view, read_only
@@ -129,7 +147,7 @@ cdef Array view_output(str name, object out):
         return <Array>out
     found = other_view(out)
     if found is None:
-        check_array(out, f"{name}: out")
+        refuse_output(out, name)
     if found[1]:
         raise ValueError(f"{name}: out: the {type(out).__name__} is read-only")
     return found[0]

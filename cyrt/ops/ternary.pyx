@@ -10,9 +10,10 @@ from cyrt.dtypes import DTYPES
 from cyrt.builtin.entry cimport op_code
 from cyrt.ndarray cimport Array
 from cyrt.operators import functions
+from cyrt.ops.arguments import refuse_array
 from cyrt.ops.copy cimport check_device
 from cyrt.ops.elementwise cimport (
-    choose_where, record, refuse_argument, refuse_operand, side_of, unary,
+    choose_where, record, refuse_argument, side_of, unary,
 )
 from cyrt.ops.promotion cimport (
     BOOL, FLOAT32, code_of_number, is_number, kinds, outputs, promote, promote_number,
@@ -61,7 +62,7 @@ def where(condition, x1=None, x2=None, /):
         like = x1 if isinstance(x1, Array) else x2
         if not isinstance(like, Array) or not (is_number(condition)
                                                or isinstance(condition, (list, tuple))):
-            refuse_operand("where: condition", condition)
+            refuse_array(condition, "where: condition")
         condition = functions.asarray(condition, dtype="bool", device=like.device)
     x1, x2 = convert_choice("where", x1, x2, condition), convert_choice("where", x2, x1, condition)
     code = joint_code(x1, x2)
@@ -73,7 +74,7 @@ cdef object convert_choice(str name, object x, object other, Array like):
     if isinstance(x, Array) or is_number(x):
         return x
     if not isinstance(x, (list, tuple)):
-        refuse_operand(name, x)
+        refuse_array(x, name)
     if isinstance(other, Array):
         return functions.weak_array(other, x)
     return functions.asarray(x, device=like.device)
@@ -117,7 +118,7 @@ cdef object clip_number(object x, object min, object max, object out):
     """Clip a number; the result is a NumPy number."""
     for each in (x, min, max):
         if each is not None and not is_number(each):
-            refuse_operand("clip", each)
+            refuse_array(each, "clip")
     if x is None or out is not None:
         refuse_argument("clip", x)
     with np.errstate(all="ignore"):

@@ -12,8 +12,8 @@ from cyrt.driver.table cimport check, cu, ensure_open
 from cyrt.runtime.device cimport Device, context_of, current_ordinal
 from cyrt.runtime.dlpack cimport (
     DLManagedTensor, DLManagedTensorVersioned, DLPACK_FLAG_READ_ONLY, DLPackExchangeAPI, DLTensor,
-    KDL_BFLOAT, KDL_BOOL, KDL_COMPLEX, KDL_CUDA, KDL_CUDA_HOST, KDL_CUDA_MANAGED, KDL_FLOAT,
-    KDL_INT, KDL_UINT,
+    KDL_BFLOAT, KDL_BOOL, KDL_COMPLEX, KDL_CPU, KDL_CUDA, KDL_CUDA_HOST, KDL_CUDA_MANAGED,
+    KDL_FLOAT, KDL_INT, KDL_UINT,
 )
 from cyrt.runtime import memory as _memory
 from cyrt.runtime.memory cimport Memory, foreign_buffer
@@ -222,10 +222,11 @@ cdef Memory from_interface(obj, interface, bint write, list layout):
 cdef int check_device(str name, kind, index, structured) except -1:
     """Raise an error unless a CUDA device can reach the memory. `structured`: it has fields."""
     if kind not in (KDL_CUDA, KDL_CUDA_HOST, KDL_CUDA_MANAGED):
-        advice = ("make a cyrt.Buffer(x.nbytes), whose copy_from(x) copies the bytes" if structured
-                  else "cyrt.asarray() copies it")
+        advice = "" if kind != KDL_CPU else (
+            "; make a cyrt.Buffer(x.nbytes), whose copy_from(x) copies the bytes to the device"
+            if structured else "; cyrt.asarray() copies it to the device")
         raise TypeError(f"memory: {name} lies on DLPack device {(kind, index)}, not in memory that "
-                        f"a CUDA device can reach; {advice} to the device")
+                        f"a CUDA device can reach{advice}")
     if kind == KDL_CUDA and not 0 <= index < Device.count():
         raise ValueError(f"memory: {name} lies on CUDA device {index}, and there are "
                          f"{Device.count()}")
@@ -268,15 +269,32 @@ cdef Memory from_dlpack(obj, bint write, list layout):
     home = current_state(ordinal)
     handle = <size_t>home.handle
     home.idle = False       # the producer puts a wait on the stream
-    try:
-        capsule = obj.__dlpack__(stream=handle, max_version=(1, 1))
-    except TypeError:
-        capsule = obj.__dlpack__(stream=handle)
+    capsule = capsule_of(obj, stream=handle)
     tensor = tensor_of_capsule(name, capsule, &flags)
     found = layout_of_tensor(name, tensor)
     found.read_only = flags & DLPACK_FLAG_READ_ONLY != 0
     # The capsule is not consumed, so it keeps the tensor alive and deletes it at its own end.
     return found.memory(ordinal, home, (obj, capsule), write, layout)
+
+
+def capsule_of(obj, **options):
+    """Return the DLPack capsule of an object, whose library may know only version 0."""
+    try:
+        return obj.__dlpack__(max_version=(1, 1), **options)
+    except TypeError:
+        return obj.__dlpack__(**options)
+
+
+cdef tuple host_tensor_of(obj):
+    cdef uint64_t flags = 0
+    cdef str name = type(obj).__name__
+    device = whole_numbers(name, "__dlpack_device__()", obj.__dlpack_device__())
+    if device != (KDL_CPU, 0):
+        raise TypeError(f"memory: {name} lies on DLPack device {device}, neither in memory of a "
+                        "GPU nor in the host's")
+    capsule = capsule_of(obj)
+    cdef Layout found = layout_of_tensor(name, tensor_of_capsule(name, capsule, &flags))
+    return capsule, found.address, found.shape, found.strides, found.kind, found.itemsize
 
 
 cdef DLTensor* tensor_of_capsule(str name, capsule, uint64_t* flags) except NULL:

@@ -159,12 +159,24 @@ cdef int describe(const Producer* producer, PyObject* value, DLTensor* tensor) e
     if answers_yes(&producer.requires_grad, value):
         refuse_tensor(value, "requires a gradient, which is not computed here; pass x.detach()")
     if producer.api.dltensor_from_py_object(<void*>value, tensor) != 0:
-        return fail()
+        refuse_undescribed(value)
     if tensor.dtype.code == KDL_COMPLEX and answers_yes(&producer.is_conj, value):
         refuse_tensor(value, "is conjugated when it is read; pass x.resolve_conj()")
     if tensor.dtype.code >= KDL_FLOAT and may_be_negated(tensor) \
             and answers_yes(&producer.is_neg, value):
         refuse_tensor(value, "is negated when it is read; pass x.resolve_neg()")
+    return 0
+
+
+cdef int refuse_undescribed(PyObject* value) except -1:
+    """Raise the error of a tensor that its library could not describe, with the first line of the
+    library's: frames of its C++ functions may follow that."""
+    try:
+        fail()
+    except RuntimeError as error:
+        reason = str(error).partition("\n")[0]
+        raise ValueError(f"memory: {type(<object>value).__name__} does not hand it out: {reason}") \
+            from None
     return 0
 
 

@@ -540,10 +540,8 @@ def test_operands_that_are_refused(library, tensor, monkeypatch):
     x, host = cyrt.ones(N), Tensor(library, N, kind=1)
     with pytest.raises(TypeError, match="add: expected an Array, got producers.Tensor"):
         cyrt.add(x, host)
-    with pytest.raises(TypeError, match="unsupported operand"):
+    with pytest.raises(TypeError, match="add: expected an Array, got producers.Tensor"):
         x + host
-    with pytest.raises(TypeError, match="add: out: expected an Array, got producers.Tensor"):
-        cyrt.add(x, x, out=host)
     with pytest.raises(TypeError, match=r"sort: x: .*Tensor; cyrt.asarray\(\) makes one of it"):
         cyrt.sort(tensor)
     with pytest.raises(TypeError, match=r"softmax: x: .*Tensor; cyrt.asarray\(\) makes one of it"):
