@@ -35,6 +35,10 @@ __device__ unsigned seen;
 extern "C" __global__ void count(float* x, int i) { atomicAdd(&seen, 1); x[i] = 1; }
 extern "C" __global__ void put(unsigned* x, int i) { x[i] = 1; }
 """
+ROW = """
+__device__ float row[8];
+extern "C" __global__ void read(float* x, int i) { x[0] = row[i]; }
+"""
 POINTER = """
 __device__ float* table;
 extern "C" __global__ void in_variable(float* x) { table[0] = x[0]; }
@@ -89,6 +93,18 @@ def read():
 def before():
     x, y = memory()
     kernel("put")(y, -2)
+
+
+@case
+def before_the_first():
+    """It is where the pool's allocation begins."""
+    kernel("put")(cyrt.zeros(60000), -1)
+
+
+@case
+def past_a_variable():
+    x, _ = memory()
+    cyrt.Kernel(ROW, "read")[1, 1](x, 9)
 
 
 @case
@@ -334,6 +350,8 @@ RESULTS = {
     "write": f"write of 4 bytes at address 0x ... {PAST}",
     "read": "read of 4 bytes at ... (12 bytes past the end of argument 1 (const float* x), 400",
     "before": "write of 4 bytes at ... (8 bytes before argument 1 (float* x), 400 bytes at 0x",
+    "before_the_first": "(4 bytes before argument 1 (float* x), 240000 bytes at 0x",
+    "past_a_variable": "(4 bytes past the end of variable row, 32 bytes at 0x",
     "atomic": f"atomic access of 4 bytes at ... {PAST}",
     "across": "read of 8 bytes at ... (the last 4 bytes past the end of argument 1 (float2* x)",
     "no_bytes": "(0 bytes past the end of argument 1 (float* x), 0 bytes at 0x",

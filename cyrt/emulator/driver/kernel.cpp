@@ -10,6 +10,7 @@
 #include "driver/device.hpp"
 #include "driver/function.hpp"
 #include "driver/launch_attributes.hpp"
+#include "driver/module.hpp"
 #include "driver/occupancy.hpp"
 #include "driver/graph_work.hpp"
 #include "driver/stream.hpp"
@@ -113,6 +114,9 @@ void KernelOperation::run(Context& context, const KernelHooks& hooks) const {
                   &function->declarations()};
         launch.ranges = &ranges;
     }
+    launch.variable_at = [this](uint64_t address) {
+        return function->module.variable_at(address);
+    };
     launch.cooperative = cooperative;
     launch.arena = &context.device.arena;
     launch.grid_id = ++last_grid;

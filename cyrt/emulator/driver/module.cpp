@@ -144,6 +144,14 @@ uint64_t Module::address_of(const std::string& name) const {
     return found == symbols_.end() ? 0 : found->second.address;
 }
 
+std::string Module::variable_at(uint64_t address) const {
+    for (const auto& [name, symbol] : symbols_)
+        if (symbol.address == address)
+            return "variable " + name + ", " + std::to_string(symbol.size) +
+                   (symbol.size == 1 ? " byte at " : " bytes at ") + hex(address);
+    return "";
+}
+
 Function* Module::function(const std::string& name) {
     auto found = functions_.find(name);
     return found == functions_.end() ? nullptr : &found->second;

@@ -37,6 +37,8 @@ class Module {
 
     Symbol symbol(const std::string& name) const;        // throws CUDA_ERROR_NOT_FOUND
     uint64_t address_of(const std::string& name) const;  // 0 if there is none
+    // "variable table, 32 bytes at 0x…" for the address of one, for the texts of faults; else "".
+    std::string variable_at(uint64_t address) const;
     Function* function(const std::string& name);         // nullptr if there is none
     std::map<std::string, Function>& all_functions() { return functions_; }
 

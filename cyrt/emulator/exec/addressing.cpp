@@ -91,6 +91,19 @@ struct LaneAccess {
         return stretch.host + at + uint64_t(lane) * stretch.lane_stride;
     }
 
+    // The place beside what the launch names, so many bytes outside of the nearest allocation: a
+    // variable of the module, or an argument that is as near; else "".
+    std::string named_place(uint64_t allocation, uint64_t distance) const {
+        const Launch& launch = *context.launch;
+        const std::string variable = launch.variable_at ? launch.variable_at(allocation) : "";
+        if (!variable.empty())
+            return std::to_string(distance) + (distance == 1 ? " byte" : " bytes") +
+                   (address < allocation ? " before " : " past the end of ") + variable;
+        return launch.ranges && launch.ranges->are_within(distance, address, bytes)
+                   ? launch.ranges->describe(address, bytes)
+                   : "";
+    }
+
     // The memory that holds all bytes, as far as the launch may use it.
     Region region_here() const {
         for (const Region& recent : context.recent->items)
@@ -101,8 +114,8 @@ struct LaneAccess {
             fault(FaultKind::illegal_address,
                   "address " + hex(address) + " (" +
                       context.arena->describe(address,
-                                              [&](uint64_t lo, uint64_t hi) {
-                                                  return ranges ? ranges->name(lo, hi) : "";
+                                              [&](uint64_t lo, uint64_t distance) {
+                                                  return named_place(lo, distance);
                                               }) +
                       ")");
         if (region.guarded && ranges && !ranges->narrow(address, bytes, region))

@@ -294,10 +294,12 @@ std::string Arena::describe(uint64_t address, const Namer& name) const {
     if (!nearest || distance(*nearest, address) > s.capacity)
         return s.owns(address) ? "no memory is allocated on this device"
                                : "no memory of this device";
-    const std::string named = name ? name(nearest->lo, nearest->hi()) : "";
-    return bytes(distance(*nearest, address)) +
-           (address < nearest->lo ? " before " : " past the end of ") +
-           (named.empty() ? "the " + allocation_at(*nearest) : named);
+    const uint64_t away = distance(*nearest, address);
+    const std::string named = name ? name(nearest->lo, away) : "";
+    return named.empty() ? bytes(away) +
+                               (address < nearest->lo ? " before the " : " past the end of the ") +
+                               allocation_at(*nearest)
+                         : named;
 }
 
 uint64_t Arena::capacity() const { return state_->capacity; }

@@ -62,8 +62,9 @@ class Arena {
 
     bool find(uint64_t address, Region& out) const;
     // A description for faults: "4 bytes past the end of the 4096-byte allocation at 0x…", "inside
-    // the freed …". `name` may have another name for the nearest allocation, or "".
-    using Namer = std::function<std::string(uint64_t lo, uint64_t hi)>;
+    // the freed …". `name` may describe the address itself where it lies so many bytes outside of
+    // the nearest allocation, which starts at `lo`, or return "".
+    using Namer = std::function<std::string(uint64_t lo, uint64_t distance)>;
     std::string describe(uint64_t address, const Namer& name = {}) const;
 
     uint64_t capacity() const;

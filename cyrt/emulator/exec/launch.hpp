@@ -51,6 +51,8 @@ struct Launch {
     uint32_t dynamic_shared = 0;
     const std::byte* params = nullptr;     // laid out by KernelInfo::params
     const UsableRanges* ranges = nullptr;  // what it may use of guarded memory; nullptr: all
+    // "variable table, 32 bytes at 0x…" for the address of one of the module's; else ""
+    std::function<std::string(uint64_t)> variable_at;
     bool cooperative = false;              // every block makes progress (grid-wide barriers)
     Arena* arena = nullptr;
     Heap* heap = nullptr;

@@ -53,6 +53,12 @@ std::string UsableRanges::name(uint64_t lo, uint64_t hi) const {
     return "";
 }
 
+bool UsableRanges::are_within(uint64_t bytes, uint64_t address, uint64_t size) const {
+    return std::any_of(items, items + count, [&](const UsableRange& range) {
+        return range.lo && distance(range, address, size) <= bytes;
+    });
+}
+
 std::string UsableRanges::describe(uint64_t address, uint64_t size) const {
     const UsableRange* nearest = nullptr;
     for (const UsableRange* range = items; range != items + count; ++range)

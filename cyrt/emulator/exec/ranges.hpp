@@ -33,6 +33,9 @@ struct UsableRanges {
     // "8 bytes past the end of argument 2 (float* x), 400 bytes at 0x…", for the nearest one.
     std::string describe(uint64_t address, uint64_t size) const;
 
+    // Whether one is at most so many bytes away from the access.
+    bool are_within(uint64_t bytes, uint64_t address, uint64_t size) const;
+
     // "argument 2 (float* x), 400 bytes at 0x…" if there is such a range; else "".
     std::string name(uint64_t lo, uint64_t hi) const;
 
