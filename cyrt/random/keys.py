@@ -170,8 +170,15 @@ class Calls:
         return key, result
 
 
-# Those without a key.
-_default = Calls(Key(int.from_bytes(os.urandom(8), "little")))
+# Those without a key. The first one makes it, so that processes forked before have their own numbers.
+_default: Calls | None = None
+
+
+def _process_calls() -> Calls:
+    global _default
+    if _default is None:
+        _default = Calls(Key(int.from_bytes(os.urandom(8), "little")))
+    return _default
 
 
 def keyed(function: _Function) -> _Function:
@@ -181,7 +188,7 @@ def keyed(function: _Function) -> _Function:
     def call(*args: Any, key: Key | None = None, **options: Any) -> Any:
         try:
             if key is None:
-                return _default.call(function, *args, **options)
+                return _process_calls().call(function, *args, **options)
             return function(*args, key=key, **options)
         except TypeError:
             if any(isinstance(each, Key) for each in args):
