@@ -170,7 +170,7 @@ class Calls:
         return key, result
 
 
-# Those without a key. The first one makes it, so that processes forked before have their own numbers.
+# Those without a key. The first one makes it: processes that were forked before have their own.
 _default: Calls | None = None
 
 
