@@ -57,10 +57,11 @@ ctypedef int (*LibraryCall)(void* call) noexcept nogil
 # Return whether calls of libraries may come between batches: nothing captures the stream, and the
 # caller is in no `concurrent()` block.
 cdef bint allows_calls(Recorder self) noexcept
-# End the batch, and call a library in the stream's turn; it may wait. The uses are of cyrt's own
-# memory. Return the library's status; 0, without the call, if it would use lost memory.
-cdef int call_library(Recorder self, LibraryCall function, void* call, Use* uses,
-                      int num_uses) except? -1
+# End the batch, and call a library in the stream's turn; it may wait. It is taken to put so many
+# commands on the stream. The uses are of cyrt's own memory. Return the library's status; 0, without
+# the call, if it would use lost memory.
+cdef int call_library(Recorder self, LibraryCall function, void* call, unsigned int commands,
+                      Use* uses, int num_uses) except? -1
 # Launch the batch if it ends behind the operation, which consists of several kernels.
 cdef int commit_if_complete(Recorder self, list foreign) except -1
 # Make the recorder the stream's encoder. `max_ops`: the most operations of a batch; 0: the default.

@@ -67,7 +67,6 @@ from cyrt.runtime.submission cimport (
 
 cdef enum:
     MOST_FAILURES = 16          # attempts to launch what a detached encoder recorded
-    LIBRARY_COMMANDS = 128      # commands that a call of a library is taken to put on a stream
 
 # The class CommandEncoder; kernels/seam sets it.
 encoder_class = None
@@ -709,8 +708,8 @@ cdef bint allows_calls(Recorder self) noexcept:
                 or (self.state.grouping and innermost(self, True) != NULL))
 
 
-cdef int call_library(Recorder self, LibraryCall function, void* call, Use* uses,
-                      int num_uses) except? -1:
+cdef int call_library(Recorder self, LibraryCall function, void* call, unsigned int commands,
+                      Use* uses, int num_uses) except? -1:
     cdef StreamState* state = self.state
     cdef int entered, status = -1
     if take_turn(self, uses, num_uses, False, False, b"a library is called between batches"):
@@ -719,7 +718,7 @@ cdef int call_library(Recorder self, LibraryCall function, void* call, Use* uses
     if entered >= 0:
         with nogil:
             status = function(call)
-        state.put += LIBRARY_COMMANDS
+        state.put += commands
         if poisoned and status == 0:
             mark_overwritten(uses, num_uses)
     end_direct(state)

@@ -35,6 +35,7 @@ NO_VECTORS = 0
 _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cusolverDnCreate": (c_void_p,),
     "cusolverDnCreateParams": (c_void_p,),
+    "cusolverDnDestroy": (c_void_p,),
     "cusolverDnSetStream": (c_void_p, c_void_p),
 }
 
@@ -125,6 +126,9 @@ class Call:
         The bytes of a unit of the workspace's size.
     text : str
         The subject, for errors.
+    columns : int
+        The columns that are factored: the commands that the function puts on the stream are more
+        for more of them.
     """
 
     name: str
@@ -132,6 +136,7 @@ class Call:
     query: tuple[Any, ...]
     unit: int
     text: str
+    columns: int
 
 
 REAL = {"complex64": "float32", "complex128": "float64"}
@@ -161,7 +166,9 @@ class Solver:
         """A matrix's type, address, and elements between columns."""
         return self._type, OPERANDS[index], rows
 
-    def _call(self, name: str, arguments: Sequence[Any], info: int, text: str) -> Call:
+    def _call(
+        self, name: str, arguments: Sequence[Any], info: int, text: str, columns: int
+    ) -> Call:
         """A function for all types, whose query takes the same arguments, but no pivots."""
         begin = HANDLE, PARAMETERS
         ends = WORKSPACE, WORKSPACE_SIZE, HOST_WORKSPACE, HOST_SIZE, OPERANDS[info]
@@ -170,17 +177,17 @@ class Solver:
             del asked[-2]
         query = *begin, *asked, WORKSPACE_SIZE_OUT, HOST_SIZE_OUT
         text = f"{text} of {self._dtype}"
-        return Call(f"cusolverDn{name}", (*begin, *arguments, *ends), query, 1, text)
+        return Call(f"cusolverDn{name}", (*begin, *arguments, *ends), query, 1, text, columns)
 
     def cholesky(self, n: int) -> Call:
         """The matrix, whose lower triangle becomes the factor; info."""
         arguments = LOWER, n, *self._matrix(0, n), self._type
-        return self._call("Xpotrf", arguments, 1, f"{n} x {n} matrix")
+        return self._call("Xpotrf", arguments, 1, f"{n} x {n} matrix", n)
 
     def lu(self, m: int, n: int) -> Call:
         """The matrix, which becomes L and U; the pivots, int64, from 1 on; info."""
         arguments = m, n, *self._matrix(0, m), OPERANDS[1], self._type
-        return self._call("Xgetrf", arguments, 2, f"{m} x {n} matrix")
+        return self._call("Xgetrf", arguments, 2, f"{m} x {n} matrix", min(m, n))
 
     def lu_solve(self, n: int, k: int, transposed: bool) -> Call:
         """L and U; the pivots; the right-hand sides, which become the solutions of the system with
@@ -195,12 +202,12 @@ class Solver:
         )
         text = f"{n} x {n} matrix and {k} right-hand sides of {self._dtype}"
         words = HANDLE, PARAMETERS, *arguments, OPERANDS[3]
-        return Call("cusolverDnXgetrs", words, (), 1, text)
+        return Call("cusolverDnXgetrs", words, (), 1, text, n)
 
     def qr(self, m: int, n: int) -> Call:
         """The matrix, which becomes R and Householder's vectors; their factors; info."""
         arguments = m, n, *self._matrix(0, m), self._type, OPERANDS[1], self._type
-        return self._call("Xgeqrf", arguments, 2, f"{m} x {n} matrix")
+        return self._call("Xgeqrf", arguments, 2, f"{m} x {n} matrix", min(m, n))
 
     def q(self, m: int, n: int, k: int) -> Call:
         """Householder's vectors, k of them, which become n columns of Q; their factors; info."""
@@ -209,13 +216,13 @@ class Solver:
         arguments = *sizes, OPERANDS[0], m, OPERANDS[1], WORKSPACE, WORKSPACE_SIZE, OPERANDS[2]
         query = *sizes, 0, m, 0, WORKSPACE_SIZE_OUT
         text = f"{m} x {n} matrix of {self._dtype}"
-        return Call(f"cusolverDn{name}", arguments, query, unit, text)
+        return Call(f"cusolverDn{name}", arguments, query, unit, text, n)
 
     def hermitian(self, n: int, upper: bool, vectors: bool) -> Call:
         """The matrix, which becomes the vectors or is overwritten; the eigenvalues; info."""
         arguments = int(vectors), UPPER if upper else LOWER, n, *self._matrix(0, n)
         arguments = *arguments, self._real, OPERANDS[1], self._type
-        return self._call("Xsyevd", arguments, 2, f"{n} x {n} matrix")
+        return self._call("Xsyevd", arguments, 2, f"{n} x {n} matrix", n)
 
     def singular(self, m: int, n: int, full: bool, vectors: bool) -> Call:
         """The matrix, m >= n, which is overwritten; the singular values; U and the adjoint of V;
@@ -223,10 +230,10 @@ class Solver:
         job = ord("N" if not vectors else "A" if full else "S")
         arguments = job, job, m, n, *self._matrix(0, m), self._real, OPERANDS[1]
         arguments = *arguments, *self._matrix(2, m), *self._matrix(3, n), self._type
-        return self._call("Xgesvd", arguments, 4, f"{m} x {n} matrix")
+        return self._call("Xgesvd", arguments, 4, f"{m} x {n} matrix", n)
 
     def general(self, n: int, vectors: bool) -> Call:
         """The complex matrix, which is overwritten; the eigenvalues; the vectors; info."""
         arguments = NO_VECTORS, int(vectors), n, *self._matrix(0, n), self._type, OPERANDS[1]
         arguments = *arguments, self._type, 0, n, *self._matrix(2, n), self._type
-        return self._call("Xgeev", arguments, 3, f"{n} x {n} matrix")
+        return self._call("Xgeev", arguments, 3, f"{n} x {n} matrix", n)

@@ -28,6 +28,10 @@ from cyrt.runtime.stream cimport current_state
 
 cdef enum:
     MOST_WORDS = 24         # the most arguments of a function
+    # A call is taken to put so many commands on the stream, and one more for every few columns: 128
+    # are too few for the QR factorization of 1,000 columns.
+    LEAST_COMMANDS = 128
+    COLUMNS_OF_A_COMMAND = 4
     # The values of the Variables of cyrt/libs/cusolver.py.
     MOST_OPERANDS = 5
     HANDLE = 5
@@ -97,7 +101,7 @@ cdef int run(void* data) noexcept nogil:
 
 cdef unsigned long long handle_of(object opened, StreamState* state) except? 0:
     """Return the stream's handle."""
-    cdef Call create, choose
+    cdef Call create, choose, destroy
     cdef unsigned long long made = 0
     cdef int entered, status
     key = opened, <size_t>state
@@ -109,18 +113,23 @@ cdef unsigned long long handle_of(object opened, StreamState* state) except? 0:
             return handles[key]
         memset(&create, 0, sizeof(create))
         memset(&choose, 0, sizeof(choose))
+        memset(&destroy, 0, sizeof(destroy))
         create.function = <Function><size_t>opened.address("cusolverDnCreate")
         choose.function = <Function><size_t>opened.address("cusolverDnSetStream")
         create.words[0] = <size_t>&made
+        destroy.function = <Function><size_t>opened.address("cusolverDnDestroy")
         entered = enter(state.ordinal, state.epoch, b"cusolverDnCreate")
         with nogil:
             status = run(&create)
             if status == 0:
                 choose.words[0], choose.words[1] = made, <size_t>state.handle
                 status = run(&choose)
+                if status:
+                    destroy.words[0] = made
+                    run(&destroy)
         leave_quietly(entered)
         if status:
-            opened.refuse("cusolverDnCreate", status, "a handle")
+            opened.refuse("cusolverDnSetStream" if made else "cusolverDnCreate", status, "a handle")
         handles[key] = made
         return made
 
@@ -138,6 +147,7 @@ cdef class KnownCall:
     cdef bint asked                 # the sizes are known
     cdef size_t[2] sizes            # on the device, in units, and on the host, in bytes
     cdef size_t unit
+    cdef unsigned int commands      # that it is taken to put on the stream
 
 
 @functools.lru_cache(maxsize=256)
@@ -150,6 +160,7 @@ def known_call(opened, int ordinal, str function, tuple options, str dtype):
     known.runnable = Runnable.__new__(Runnable)
     known.runnable.name, known.runnable.origin = known.name, f"cuSOLVER {opened.dotted}"
     known.unit = described.unit
+    known.commands = LEAST_COMMANDS + described.columns // COLUMNS_OF_A_COMMAND
     known.asked = not described.query
     pack(described.arguments, known.words, known.variables)
     pack(described.query, known.query_words, known.query_variables)
@@ -208,7 +219,7 @@ cdef bint ask(KnownCall known, Recorder encoder, unsigned long long* values) exc
     sizes[0] = sizes[1] = 0
     values[WORKSPACE_SIZE_OUT], values[HOST_SIZE_OUT] = <size_t>&sizes[0], <size_t>&sizes[1]
     fill(&query, known.query, known.query_words, known.query_variables, values)
-    status = call_library(encoder, run, &query, NULL, 0)
+    status = call_library(encoder, run, &query, 0, NULL, 0)
     if lacks_memory(known, f"{known.name}_bufferSize", status):
         return False
     known.sizes[0], known.sizes[1] = sizes[0], sizes[1]
@@ -301,7 +312,7 @@ cdef bint make(KnownCall known, Recorder encoder, long long batch, arrays) excep
     # Each matrix has a turn, so that the stream has room for the commands of each.
     for _ in range(batch):
         fill(&made, known.function, known.words, known.variables, values)
-        status = call_library(encoder, run, &made, uses, count)
+        status = call_library(encoder, run, &made, known.commands, uses, count)
         if lacks_memory(known, known.name, status):
             return False
         for i in range(VARIABLES):

@@ -6,7 +6,8 @@
 
 namespace cyrt {
 
-// x = m x n matrices, or a triangle of them. Numbers that are not finite become 0, since a library's
+// x = m x n matrices, or a triangle of Hermitian ones, whose diagonals are real: imaginary parts
+// there are not read. Numbers that are not finite become 0, since a library's
 // iterations need not end for them, and y, which is 0 before, becomes 1 for their matrix. Each
 // matrix has several blocks.
 template <class T> __device__ inline void finite_copy(const Linalg& args) {
@@ -22,6 +23,9 @@ template <class T> __device__ inline void finite_copy(const Linalg& args) {
         bool other =
             args.flags & LINALG_UPPER ? column < row : args.flags & LINALG_LOWER && column > row;
         T value = other ? number<T>(0) : in[i];
+        if (row == column && args.flags & (LINALG_UPPER | LINALG_LOWER)) {
+            value = number<T>(real(value));
+        }
         bool finite = isfinite(value);
         out[i] = finite ? value : number<T>(0);
         failed |= !finite;

@@ -74,6 +74,9 @@ class Standin(cusolver.Library):
                 return 0
             if name == "SetStream":
                 self.streams[words[0]] = words[1]
+                return self.status.get(name, 0)
+            if name == "Destroy":
+                del self.streams[words[0]]
                 return 0
             return self.run_for(name, words)
         except BaseException as error:
@@ -259,6 +262,7 @@ class Standin(cusolver.Library):
         self.take(work, size, host, host_size)
         x = self.matrix(a, TYPES[dtype], n, n, step)
         assert np.isfinite(x).all(), "the iteration would not end"
+        assert not np.diagonal(x).imag.any(), "cuSOLVER does not say that it ignores them"
         found, columns = np.linalg.eigh(x, "U" if uplo == cusolver.UPPER else "L")
         self.write(values, found.astype(TYPES[real]))
         self.write(a, columns.T if vectors else np.full_like(x, np.nan))

@@ -451,9 +451,56 @@ def test_handles_end_with_the_context(standin, python_with_standin):
             cyrt.Device(0).reset()
             library.driver = Driver()
         print(len(library.streams), library.errors)
+        # Only the handles still refer to the library.
+        cusolver.find = lambda: (None, "")
+        library_calls.known_call.cache_clear()
+        known = weakref.ref(library)
+        del library
+        gc.collect()
+        print(known())
         """
     )
-    assert (done.returncode, done.stdout) == (0, "2 []\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "2 []\nNone\n"), done.stderr
+
+
+def test_a_handle_without_its_stream_is_destroyed(standin, python_with_standin):
+    done = python_with_standin(
+        """
+        library.status["SetStream"] = 7
+        for _ in range(2):
+            try:
+                cyrt.linalg.cholesky(cyrt.asarray(4 * np.eye(6, dtype=np.float32)))
+            except cyrt.CudaError as error:
+                print(error.call, error.name)
+        print(library.streams, library.errors)
+        """
+    )
+    failure = "cusolverDnSetStream CUSOLVER_STATUS_INTERNAL_ERROR\n"
+    assert (done.returncode, done.stdout) == (0, 2 * failure + "{} []\n"), done.stderr
+
+
+def test_imaginary_parts_on_a_diagonal_are_not_read(either, rng):
+    x = hermitian(rng, (6, 6), "complex64")
+    other = x + np.diag(1j * rng.standard_normal(6)).astype("complex64")
+    other[1, 1] = complex(x[1, 1].real, np.nan)
+    for function in (linalg.eigvalsh, lambda x: linalg.eigh(x).eigenvalues):
+        np.testing.assert_array_equal(function(cyrt.asarray(other)), function(cyrt.asarray(x)))
+
+
+def test_columns_of_calls():
+    """By them, the commands are counted that a call puts on a stream."""
+    calls = {
+        "cholesky": ((7,), 7),
+        "lu": ((7, 5), 5),
+        "lu_solve": ((7, 2, False), 7),
+        "qr": ((7, 9), 7),
+        "q": ((9, 7, 5), 7),
+        "hermitian": ((7, True, True), 7),
+        "singular": ((9, 7, True, True), 7),
+        "general": ((7, True), 7),
+    }
+    for name, (options, columns) in calls.items():
+        assert getattr(cusolver.Solver("float32"), name)(*options).columns == columns
 
 
 @pytest.fixture
@@ -463,7 +510,7 @@ def python_with_standin(python):
 
         return python(
             "import sys; sys.path[:0] = ['tests/libs', 'tests/graph']\n"
-            "import numpy as np, cyrt\n"
+            "import gc, weakref, numpy as np, cyrt\n"
             "from outside import Library as Driver\n"
             "from standin_cusolver import Standin\n"
             "from cyrt.libs import cusolver\n"
