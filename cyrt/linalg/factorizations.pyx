@@ -574,17 +574,21 @@ def inv(x, /, *, check=True):
     """
     if recording and is_followed(x):
         return record_call(inv, (x, check))
+    return inverted("inv", x, check)
+
+
+cdef object inverted(str name, object x, object check):
     cdef Call call
-    cdef Array a = square_of("inv", "x", x), result, info
+    cdef Array a = square_of(name, "x", x), result, info
     check_bool(check, "inv: check")
     _kept = begin(&call, a)
     call.params.k = call.params.n
     if not is_whole(&call, SOLVE):
-        result, info = blocked().solve("inv", a, None, check)
+        result, info = blocked().solve(name, a, None, check)
         return with_info(result, info)
     call.params.flags = LINALG_IDENTITY
     result = new_result(&call, X, a.code, a, 2, call.params.n, call.params.n)
-    info = run(&call, SOLVE, a, "inv", SINGULAR, check)
+    info = run(&call, SOLVE, a, name, SINGULAR, check)
     return with_info(result, info)
 
 
@@ -654,19 +658,23 @@ def solve(x1, x2, /, *, check=True):
     """
     if recording and (is_followed(x1) or is_followed(x2)):
         return record_call(solve, (x1, x2, check))
+    return solved("solve", x1, x2, check)
+
+
+cdef object solved(str name, object x1, object x2, object check):
     cdef Call call
-    cdef Array a = square_of("solve", "x1", x1), b, result, info
+    cdef Array a = square_of(name, "x1", x1), b, result, info
     check_bool(check, "solve: check")
-    a, b, vector = joined("solve", a, "x2", x2)
+    a, b, vector = joined(name, a, "x2", x2)
     _kept = begin(&call, a)
     b = as_contiguous(b)
     call.params.k = <unsigned int>b.dims[b.ndim_ - 1]
     if is_whole(&call, SOLVE):
         set_operand(&call.operands[B], b)
         result = new_result(&call, X, a.code, a, 2, call.params.n, call.params.k)
-        info = run(&call, SOLVE, a, "solve", SINGULAR, check)
+        info = run(&call, SOLVE, a, name, SINGULAR, check)
     else:
-        result, info = blocked().solve("solve", a, b, check)
+        result, info = blocked().solve(name, a, b, check)
     return with_info(result[..., 0] if vector else result, info)
 
 
@@ -1163,3 +1171,56 @@ def eigvals(x, /, *, check=True):
         found = eig(x, check=check)
         return found.eigenvalues if check else (found[0].eigenvalues, found[1])
     return general("eigvals", x, False, check_bool(check, "eigvals: check"))
+
+
+# -- for functions that call others, and whose name errors tell ------------------------------------
+#
+# The operands are in a type that has kernels, or an error is raised. A function that is recorded
+# tells its own name if matrices fail.
+
+
+def square_matrices(str name, x):
+    """Return matrices in a type that has kernels."""
+    return square_of(name, "x", x)
+
+
+def inverse_of(str name, Array x, bint check=True):
+    """Return what `inv` does."""
+    square_of(name, "x", x)
+    return inv(x, check=check) if recording and is_followed(x) else inverted(name, x, check)
+
+
+def solution_of(str name, Array a, Array b):
+    """Return what `solve` does."""
+    square_of(name, "x", a)
+    if recording and (is_followed(a) or is_followed(b)):
+        return solve(a, b)
+    return solved(name, a, b, True)
+
+
+def svd_of(str name, Array x):
+    """Return what `svd` does, with matrices that are not square."""
+    matrices_of(name, "x", x)
+    if recording and is_followed(x):
+        return svd(x, full_matrices=False)
+    return singular(name, x, False, True, True)
+
+
+def singular_values_of(str name, Array x):
+    """Return what `svdvals` does."""
+    matrices_of(name, "x", x)
+    return svdvals(x) if recording and is_followed(x) else singular(name, x, False, False, True)
+
+
+def hermitian_of(str name, Array x, bint vectors):
+    """Return what `eigh` does, or `eigvalsh` without vectors."""
+    square_of(name, "x", x)
+    if recording and is_followed(x):
+        return eigh(x) if vectors else eigvalsh(x)
+    return hermitian(name, x, "L", vectors, True)
+
+
+def eigenvalues_of(str name, Array x):
+    """Return what `eigvals` does."""
+    square_of(name, "x", x)
+    return eigvals(x) if recording and is_followed(x) else general(name, x, False, True)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cyrt.linalg.blocked import adjoint
-from cyrt.linalg.factorizations import eigh, eigvals, svd
+from cyrt.linalg.factorizations import eigenvalues_of, hermitian_of, svd_of
 from cyrt.linalg.norms import greatest_or_zero, relative_tolerance
 from cyrt.ndarray import Array
 from cyrt.ops.arguments import check_array, check_bool, int_of
@@ -66,10 +66,10 @@ def pinv(x: Array, /, *, rtol: Any = None, hermitian: bool = False) -> Array:
     """
     array = _floating(check_array(x, "pinv: x"))
     if check_bool(hermitian, "pinv: hermitian"):
-        values, vectors = eigh(array)
+        values, vectors = hermitian_of("pinv", array, True)
         sizes, left, right = magnitude(values), vectors, adjoint(vectors)
     else:
-        left, values, right = svd(array, full_matrices=False)
+        left, values, right = svd_of("pinv", array)
         sizes = values
     kept = sizes > relative_tolerance(array, rtol) * greatest_or_zero(sizes)
     inverse = where(kept, 1 / where(kept, values, 1.0), 0.0)
@@ -125,7 +125,7 @@ def lstsq(a: Array, b: Array, rcond: float | None = None) -> tuple[Array, Array,
     both = result_type(a, b)
     a, b = astype(a, both, copy=False), astype(b, both, copy=False)
     columns = b[:, None] if vector else b
-    x, rank, values = _solution(a, columns, rcond)
+    x, rank, values = _solution("lstsq", a, columns, rcond)
     (m, n), single = a.shape[-2:], a.ndim == 2 and columns.ndim == 2
     if single and (m <= n or int(rank) < n):
         sums = empty(0, dtype=values.dtype, device=a.device)
@@ -136,11 +136,11 @@ def lstsq(a: Array, b: Array, rcond: float | None = None) -> tuple[Array, Array,
     return x[..., 0] if vector else x, sums, rank, values
 
 
-def _solution(a: Array, b: Array, rcond: float | None) -> tuple[Array, Array, Array]:
+def _solution(name: str, a: Array, b: Array, rcond: float | None) -> tuple[Array, Array, Array]:
     """Return the solutions, the ranks and the singular values."""
     if isinstance(rcond, (int, float)) and rcond < 0:
         rcond = float(finfo(a.dtype).eps)
-    left, values, right = svd(a, full_matrices=False)
+    left, values, right = svd_of(name, a)
     kept = values > relative_tolerance(a, rcond) * greatest_or_zero(values)
     inverse = where(kept, 1 / where(kept, values, 1.0), 0.0)
     # The gradient of the pseudoinverse, unlike that of the vectors, is finite for equal singular
@@ -199,7 +199,7 @@ def polyfit(x: Array, y: Array, deg: int, rcond: float | None = None) -> Array:
     # Columns of norm 1 make the system better conditioned.
     sizes = sqrt(total(magnitude(powers) ** 2, axis=0))
     sizes = where(sizes == 0, 1.0, sizes)
-    found = _solution(powers / sizes, y if y.ndim == 2 else y[:, None], limit)[0]
+    found = _solution("polyfit", powers / sizes, y if y.ndim == 2 else y[:, None], limit)[0]
     found = found / sizes[:, None]
     return found[:, 0] if y.ndim == 1 else found
 
@@ -249,5 +249,5 @@ def roots(p: Array) -> Array:
         companion[0] = -p[first + 1 : last + 1] / p[first]
         if degree > 1:
             companion[1:, :-1] += asarray(np.eye(degree - 1), dtype=p.dtype, device=p.device)
-        found = eigvals(companion)
+        found = eigenvalues_of("roots", companion)
     return concat([found, zeros(zeros_at_0, dtype=kind, device=p.device)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 from typing import Any
 
-from cyrt.linalg.factorizations import eigvalsh, inv, svdvals
+from cyrt.linalg.factorizations import hermitian_of, inverse_of, singular_values_of
 from cyrt.ndarray import Array
 from cyrt.ops.arguments import axes_of, check_array, check_bool
 from cyrt.ops.copy import astype
@@ -146,11 +146,16 @@ def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: float | str | None 
         raise ValueError(
             f"matrix_norm: x: expected matrices, of two dimensions or more, got shape {array.shape}"
         )
-    keep = check_bool(keepdims, "matrix_norm: keepdims")
+    return _matrix("matrix_norm", array, check_bool(keepdims, "matrix_norm: keepdims"), ord)
+
+
+def _matrix(
+    name: str, array: Array, keep: bool, ord: float | str | None, argument: str = "ord"
+) -> Array:
     if ord in ("fro", None):
         return _vector(array, (array.ndim - 2, array.ndim - 1), keep, 2)
     if ord in ("nuc", 2, -2):
-        values = svdvals(array)
+        values = singular_values_of(name, array)
         found = (
             total(values, axis=-1)
             if ord == "nuc"
@@ -166,7 +171,7 @@ def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: float | str | None 
         reduce = greatest if ord > 0 else least
         return reduce(sums, axis=(-2, -1), keepdims=keep)
     raise ValueError(
-        f"matrix_norm: ord: expected 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, got {ord!r}"
+        f"{name}: {argument}: expected 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, got {ord!r}"
     )
 
 
@@ -216,7 +221,7 @@ def norm(
         return vector_norm(array, axis=axes, keepdims=keep, ord=ord)  # type: ignore[arg-type]
     if len(axes) != 2:
         raise ValueError(f"norm: ord {ord!r}: expected one or two axes, got {len(axes)}")
-    found = matrix_norm(moveaxis(array, axes, (-2, -1)), ord=ord)
+    found = _matrix("norm", moveaxis(array, axes, (-2, -1)), False, ord)
     if not keep:
         return found
     shape = [1 if d in axes else size for d, size in enumerate(array.shape)]
@@ -253,16 +258,18 @@ def cond(x: Array, p: float | str | None = None) -> Array:
     """
     array = _floating(x, "cond: x")
     if p in (None, 2, -2):
-        values = svdvals(array)
+        values = singular_values_of("cond", array)
         if values.shape[-1] == 0:
             raise ValueError(
                 f"cond: x: a matrix of shape {array.shape[-2:]} has no condition number"
             )
         first, last = values[..., 0], values[..., -1]
         return last / first if p == -2 else first / last
-    inverse, info = inv(array, check=False)
-    found = matrix_norm(array, ord=p) * matrix_norm(inverse, ord=p)
-    return where(info == 0, found, inf)
+    inverse, info = inverse_of("cond", array, False)
+    regular = info == 0
+    inverse = where(regular[..., None, None], inverse, 0.0)
+    found = _matrix("cond", array, False, p, "p") * _matrix("cond", inverse, False, p, "p")
+    return where(regular, found, inf)
 
 
 def matrix_rank(
@@ -302,9 +309,9 @@ def matrix_rank(
         raise ValueError("matrix_rank: expected tol or rtol, got both")
     array = _floating(x, "matrix_rank: x")
     if check_bool(hermitian, "matrix_rank: hermitian"):
-        values = magnitude(eigvalsh(array))
+        values = magnitude(hermitian_of("matrix_rank", array, False))
     else:
-        values = svdvals(array)
+        values = singular_values_of("matrix_rank", array)
     if tol is None:
         tol = relative_tolerance(array, rtol) * greatest_or_zero(values)
     elif isinstance(tol, Array):

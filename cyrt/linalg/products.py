@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from cyrt.linalg.factorizations import inv, solve
+from cyrt.linalg.factorizations import inverse_of, solution_of, square_matrices
 from cyrt.ndarray import Array
 from cyrt.numpy.diagonals import trace as _trace
 from cyrt.numpy.products import cross as _cross
@@ -18,7 +18,6 @@ from cyrt.ops.functions import ceil, log2, maximum
 from cyrt.ops.grids import eye
 from cyrt.ops.matmul import matmul
 from cyrt.ops.matmul import outer as _outer
-from cyrt.ops.promotion import isdtype
 from cyrt.ops.reduce import max as greatest
 from cyrt.ops.reduce import sum as total
 from cyrt.ops.shapes import moveaxis, reshape
@@ -60,12 +59,6 @@ def _square(x: Any, name: str) -> Array:
     if array.shape[-1] != array.shape[-2]:
         raise ValueError(f"{name}: expected square matrices, got shape {array.shape}")
     return array
-
-
-def _floating(x: Array) -> Array:
-    if isdtype(x.dtype, ("real floating", "complex floating")):
-        return x
-    return astype(x, "float32")
 
 
 # -- the standard's names, where its arguments differ from NumPy's ---------------------------------
@@ -168,7 +161,7 @@ def matrix_power(x: Array, n: int, /) -> Array:
         identity = eye(x.shape[-1], dtype=x.dtype, device=x.device)
         return copy(broadcast_to(identity, x.shape))
     if exponent < 0:
-        x, exponent = inv(x), -exponent
+        x, exponent = inverse_of("matrix_power", x), -exponent
     found: Array | None = None
     power = x
     while exponent:
@@ -294,7 +287,7 @@ def tensorsolve(a: Array, b: Array, axes: Sequence[int] | None = None) -> Array:
             f"tensorsolve: expected a of shape b.shape + Q with {b.size} elements in Q, got "
             f"{a.shape} and {b.shape}"
         )
-    found = solve(reshape(a, (b.size, b.size)), reshape(b, (b.size,)))
+    found = solution_of("tensorsolve", reshape(a, (b.size, b.size)), reshape(b, (b.size,)))
     return reshape(found, shape)
 
 
@@ -334,7 +327,8 @@ def tensorinv(a: Array, ind: int = 2) -> Array:
             f"after axis ind are equal, got ind {count}"
         )
     size = prod(a.shape[:count])
-    return reshape(inv(reshape(a, (size, size))), a.shape[count:] + a.shape[:count])
+    found = inverse_of("tensorinv", reshape(a, (size, size)))
+    return reshape(found, a.shape[count:] + a.shape[:count])
 
 
 # -- functions of matrices -----------------------------------------------------------------------
@@ -371,7 +365,7 @@ def expm(x: Array, /) -> Array:
     Array([[1., 0.],
            [0., 1.]], dtype=float32)
     """
-    x = _floating(_square(x, "expm: x"))
+    x = square_matrices("expm", x)
     n = x.shape[-1]
     identity = eye(n, dtype=x.dtype, device=x.device)
     if x.size == 0:
@@ -388,7 +382,7 @@ def expm(x: Array, /) -> Array:
     odd = matmul(a, high + b[7] * a6 + b[5] * a4 + b[3] * a2 + b[1] * identity)
     even = matmul(a6, b[12] * a6 + b[10] * a4 + b[8] * a2)
     even = even + b[6] * a6 + b[4] * a4 + b[2] * a2 + b[0] * identity
-    found = solve(even - odd, even + odd)
+    found = solution_of("expm", even - odd, even + odd)
     for i in range(MOST_SQUARINGS - 2):
         found = where(squarings > i, matmul(found, found), found)
     return found

@@ -138,6 +138,41 @@ def test_pivots_of_another_matrix():
         cyrt.synchronize()
 
 
+# Functions that call others: calls with a matrix, and a number for all elements of one that fails.
+COMPOSED = {
+    "cond": (linalg.cond, np.nan),
+    "expm": (linalg.expm, None),  # NaN without an error
+    "lstsq": (lambda x: linalg.lstsq(x, x), np.nan),
+    "matrix_norm": (lambda x: linalg.matrix_norm(x, ord=2), np.nan),
+    "matrix_power": (lambda x: linalg.matrix_power(x, -1), 1.0),
+    "matrix_rank": (linalg.matrix_rank, np.nan),
+    "norm": (lambda x: linalg.norm(x, "nuc"), np.nan),
+    "pinv": (linalg.pinv, np.nan),
+    "polyfit": (lambda x: linalg.polyfit(x[:, 0], x[:, 1], 1), np.nan),
+    "roots": (lambda x: linalg.roots(x.ravel()), np.nan),
+    "tensorinv": (lambda x: linalg.tensorinv(x, 1), 1.0),
+    "tensorsolve": (lambda x: linalg.tensorsolve(x, x[0]), 1.0),
+}
+
+
+@pytest.mark.parametrize("name", COMPOSED)
+def test_errors_name_the_function_that_was_called(name):
+    function, number = COMPOSED[name]
+    with pytest.raises(TypeError, match=f"^{name}: float16 is not supported"):
+        function(cyrt.ones((2, 2), dtype="float16"))
+    if number is not None:
+        function(cyrt.full((2, 2), number))
+        with pytest.raises(linalg.LinAlgError, match=f"^{name}: matrix 0 is "):
+            cyrt.synchronize()
+
+
+@pytest.mark.parametrize("order", [None, 1, -1, "fro", "nuc", cyrt.inf])
+def test_the_condition_of_a_singular_matrix(order):
+    x = cyrt.asarray([[[1.0, 0.0], [0.0, 0.0]], [[2.0, 0.0], [0.0, 2.0]]])
+    expected = {None: 1, 1: 1, -1: 1, "fro": 2, "nuc": 4, cyrt.inf: 1}[order]
+    np.testing.assert_allclose(linalg.cond(x, order).numpy(), [np.inf, expected], rtol=1e-6)
+
+
 def test_refusals():
     square = cyrt.ones((2, 2))
     with pytest.raises(TypeError, match="cholesky: x: expected an Array, got list"):
