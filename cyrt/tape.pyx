@@ -12,6 +12,7 @@ import os
 from cyrt.builtin import catalogue
 from cyrt.builtin.entry cimport MAX_OPS, op_code
 from cyrt.builtin.space cimport tuple_of_sizes
+from cyrt.driver.calling_code cimport cyrt_calling_code
 from cyrt.dtypes import DTYPES
 from cyrt.ndarray cimport Array, has_shape, overlaps, view_of
 from cyrt.kernels.vectorcall cimport PyVectorcall_NARGS, Vectorcall, offer_vectorcall
@@ -26,36 +27,9 @@ from cyrt.runtime.taping cimport (
 
 cdef extern from *:
     """
-    /* Return the code of the first frame, outwards, whose file is not in a folder, and set the
-       instruction that it executes, an offset into the code. NULL: there is no such frame. */
-    static PyObject* cyrt_calling_code(PyObject* folder, int* offset) {
-        static PyCodeObject* last = NULL;       /* the code that was found last: owned */
-        PyFrameObject* frame = PyEval_GetFrame();
-        Py_XINCREF(frame);
-        while (frame != NULL) {
-            PyCodeObject* code = PyFrame_GetCode(frame);
-            PyFrameObject* back;
-            if (code == last
-                || PyUnicode_Tailmatch(code->co_filename, folder, 0, PY_SSIZE_T_MAX, -1) != 1) {
-                *offset = PyFrame_GetLasti(frame);
-                Py_DECREF(frame);
-                if (code != last) {
-                    Py_INCREF(code);
-                    Py_XSETREF(last, code);
-                }
-                return (PyObject*)code;
-            }
-            Py_DECREF(code);
-            back = PyFrame_GetBack(frame);
-            Py_DECREF(frame);
-            frame = back;
-        }
-        return NULL;
-    }
     #define cyrt_line_of(code, offset) PyCode_Addr2Line((PyCodeObject*)(code), offset)
     #define cyrt_items(items) (((PyTupleObject*)(items))->ob_item)
     """
-    PyObject* cyrt_calling_code(PyObject* folder, int* offset)
     int cyrt_line_of(PyObject* code, int offset)
     PyObject** cyrt_items(object items)
 

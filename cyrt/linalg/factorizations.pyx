@@ -72,6 +72,11 @@ cdef struct Call:
     long long batch             # number of matrices
 
 
+cdef inline object checked(object value, str name):
+    """Return a bool; raise TypeError for what is none."""
+    return value if value is True or value is False else check_bool(value, name)
+
+
 cdef int refuse_type(str name, int code) except -1:
     raise TypeError(f"{name}: {DTYPES[code]} is not supported; expected float32, float64, "
                     "complex64, complex128, or integers, which are converted to float32")
@@ -386,8 +391,8 @@ def cholesky(x, /, *, upper=False, check=True):
         return record_call(cholesky, (x, upper, check))
     cdef Call call
     cdef Array a = square_of("cholesky", "x", x), result, info
-    check_bool(check, "cholesky: check")
-    check_bool(upper, "cholesky: upper")
+    checked(check, "cholesky: check")
+    checked(upper, "cholesky: upper")
     _kept = begin(&call, a)
     if not is_whole(&call, CHOLESKY):
         factors = blocked()
@@ -441,7 +446,7 @@ def lu_factor(x, /, *, check=True):
         return record_call(lu_factor, (x, check))
     cdef Call call
     cdef Array a = matrices_of("lu_factor", "x", x)
-    check_bool(check, "lu_factor: check")
+    checked(check, "lu_factor: check")
     _kept = begin(&call, a)
     of = lu_of if is_whole(&call, LU) else blocked().lu
     factors = LUResult(*of(a))
@@ -580,7 +585,7 @@ def inv(x, /, *, check=True):
 cdef object inverted(str name, object x, object check):
     cdef Call call
     cdef Array a = square_of(name, "x", x), result, info
-    check_bool(check, "inv: check")
+    checked(check, "inv: check")
     _kept = begin(&call, a)
     call.params.k = call.params.n
     if not is_whole(&call, SOLVE):
@@ -664,7 +669,7 @@ def solve(x1, x2, /, *, check=True):
 cdef object solved(str name, object x1, object x2, object check):
     cdef Call call
     cdef Array a = square_of(name, "x1", x1), b, result, info
-    check_bool(check, "solve: check")
+    checked(check, "solve: check")
     a, b, vector = joined(name, a, "x2", x2)
     _kept = begin(&call, a)
     b = as_contiguous(b)
@@ -728,9 +733,9 @@ def solve_triangular(x1, x2, /, *, lower=False, trans=0, unit_diagonal=False, ch
     if recording and (is_followed(x1) or is_followed(x2)):
         return record_call(solve_triangular, (x1, x2, lower, trans, unit_diagonal, check))
     cdef Array a = square_of("solve_triangular", "x1", x1), b
-    check_bool(lower, "solve_triangular: lower")
-    check_bool(unit_diagonal, "solve_triangular: unit_diagonal")
-    check_bool(check, "solve_triangular: check")
+    checked(lower, "solve_triangular: lower")
+    checked(unit_diagonal, "solve_triangular: unit_diagonal")
+    checked(check, "solve_triangular: check")
     if trans not in (0, 1, 2, "N", "T", "C"):
         raise ValueError("solve_triangular: trans: expected 0, 1, 2, 'N', 'T' or 'C', got "
                          f"{trans!r}")
@@ -777,7 +782,7 @@ def lu_solve(lu_and_pivots, b, /, trans=0, *, check=True):
     if recording and (is_followed(b) or is_followed(lu_and_pivots[0])):
         return record_call(lu_solve, (lu_and_pivots, b, trans, check))
     cdef Array a, pivots, right
-    check_bool(check, "lu_solve: check")
+    checked(check, "lu_solve: check")
     lu, places = lu_and_pivots
     a = square_of("lu_solve", "lu", lu)
     pivots = check_array(places, "lu_solve: pivots")
@@ -939,11 +944,11 @@ def svd(x, /, *, full_matrices=True, compute_uv=True, check=True):
     Array([3., 2.], dtype=float32)
     """
     if recording and is_followed(x):
-        if not check_bool(compute_uv, "svd: compute_uv"):
+        if not checked(compute_uv, "svd: compute_uv"):
             return svdvals(x, check=check)
         return record_call(svd, (x, full_matrices, True, check))
-    return singular("svd", x, check_bool(full_matrices, "svd: full_matrices"),
-                    check_bool(compute_uv, "svd: compute_uv"), check_bool(check, "svd: check"))
+    return singular("svd", x, checked(full_matrices, "svd: full_matrices"),
+                    checked(compute_uv, "svd: compute_uv"), checked(check, "svd: check"))
 
 
 def svdvals(x, /, *, check=True):
@@ -975,7 +980,7 @@ def svdvals(x, /, *, check=True):
     if recording and is_followed(x):
         found = svd(x, full_matrices=False, check=check)
         return found.S if check else (found[0].S, found[1])
-    return singular("svdvals", x, False, False, check_bool(check, "svdvals: check"))
+    return singular("svdvals", x, False, False, checked(check, "svdvals: check"))
 
 
 # -- eigenvalues -----------------------------------------------------------------------------------
@@ -1046,7 +1051,7 @@ def eigh(x, /, UPLO="L", *, check=True):
     """
     if recording and is_followed(x):
         return record_call(eigh, (x, UPLO, check))
-    return hermitian("eigh", x, UPLO, True, check_bool(check, "eigh: check"))
+    return hermitian("eigh", x, UPLO, True, checked(check, "eigh: check"))
 
 
 def eigvalsh(x, /, UPLO="L", *, check=True):
@@ -1076,7 +1081,7 @@ def eigvalsh(x, /, UPLO="L", *, check=True):
     if recording and is_followed(x):
         found = eigh(x, UPLO, check=check)
         return found.eigenvalues if check else (found[0].eigenvalues, found[1])
-    return hermitian("eigvalsh", x, UPLO, False, check_bool(check, "eigvalsh: check"))
+    return hermitian("eigvalsh", x, UPLO, False, checked(check, "eigvalsh: check"))
 
 
 cdef object general(str name, object x, bint vectors, object check):
@@ -1140,7 +1145,7 @@ def eig(x, /, *, check=True):
     """
     if recording and is_followed(x):
         return record_call(eig, (x, check))
-    return general("eig", x, True, check_bool(check, "eig: check"))
+    return general("eig", x, True, checked(check, "eig: check"))
 
 
 def eigvals(x, /, *, check=True):
@@ -1170,7 +1175,7 @@ def eigvals(x, /, *, check=True):
     if recording and is_followed(x):
         found = eig(x, check=check)
         return found.eigenvalues if check else (found[0].eigenvalues, found[1])
-    return general("eigvals", x, False, check_bool(check, "eigvals: check"))
+    return general("eigvals", x, False, checked(check, "eigvals: check"))
 
 
 # -- for functions that call others, and whose name errors tell ------------------------------------

@@ -1,11 +1,17 @@
 # C-level functions only: see failure.pxd.
 """Failures that kernels report, such as a matrix that has no inverse."""
 
-from sys import _getframe
+import os
 
+from cpython.object cimport PyObject
+
+from cyrt.driver import frames
+from cyrt.driver.calling_code cimport cyrt_calling_code
 from cyrt.driver.errors import LinAlgError
-from cyrt.driver.frames import outside_line
 from cyrt.runtime.state cimport StreamState
+
+# The package's folder: the line of a call is the first one outside it.
+cdef str folder = os.path.join(os.path.dirname(os.path.dirname(frames.__file__)), "")
 
 cdef enum:
     MOST_SITES = 1 << 16
@@ -17,13 +23,12 @@ cdef dict numbers = {}
 
 
 cdef long long site_of(str function, str text) except -1:
-    frame = _getframe()
-    while frame is not None and frame.f_globals.get("__name__", "").startswith("cyrt."):
-        frame = frame.f_back
-    if frame is None:
+    cdef int instruction = 0
+    cdef PyObject* code = cyrt_calling_code(<PyObject*>folder, &instruction)
+    if code == NULL:
         return new_site(function, text, None, 0)
-    known = numbers.get((id(frame.f_code), frame.f_lasti, function, text))
-    return new_site(function, text, frame.f_code, frame.f_lasti) if known is None else known[0]
+    known = numbers.get((<size_t>code, instruction, function, text))
+    return new_site(function, text, <object>code, instruction) if known is None else known[0]
 
 
 cdef long long new_site(str function, str text, code, instruction) except -1:
@@ -31,7 +36,7 @@ cdef long long new_site(str function, str text, code, instruction) except -1:
     key = id(code), instruction, function, text
     known = numbers.get(key)
     if known is None:
-        line = outside_line()
+        line = frames.outside_line()
         if len(sites) >= MOST_SITES:    # a program that makes code without end
             key, code, line = (None, None, function, text), None, ""
             if key in numbers:
