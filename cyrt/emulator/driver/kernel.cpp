@@ -114,9 +114,7 @@ void KernelOperation::run(Context& context, const KernelHooks& hooks) const {
                   &function->declarations()};
         launch.ranges = &ranges;
     }
-    launch.variable_at = [this](uint64_t address) {
-        return function->module.variable_at(address);
-    };
+    launch.variable_at = [this](uint64_t address) { return function->module.variable_at(address); };
     launch.cooperative = cooperative;
     launch.arena = &context.device.arena;
     launch.grid_id = ++last_grid;

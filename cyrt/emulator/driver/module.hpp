@@ -39,7 +39,7 @@ class Module {
     uint64_t address_of(const std::string& name) const;  // 0 if there is none
     // "variable table, 32 bytes at 0x…" for the address of one, for the texts of faults; else "".
     std::string variable_at(uint64_t address) const;
-    Function* function(const std::string& name);         // nullptr if there is none
+    Function* function(const std::string& name);  // nullptr if there is none
     std::map<std::string, Function>& all_functions() { return functions_; }
 
   private:

@@ -296,10 +296,10 @@ std::string Arena::describe(uint64_t address, const Namer& name) const {
                                : "no memory of this device";
     const uint64_t away = distance(*nearest, address);
     const std::string named = name ? name(nearest->lo, away) : "";
-    return named.empty() ? bytes(away) +
-                               (address < nearest->lo ? " before the " : " past the end of the ") +
-                               allocation_at(*nearest)
-                         : named;
+    return named.empty()
+               ? bytes(away) + (address < nearest->lo ? " before the " : " past the end of the ") +
+                     allocation_at(*nearest)
+               : named;
 }
 
 uint64_t Arena::capacity() const { return state_->capacity; }

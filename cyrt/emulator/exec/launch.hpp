@@ -53,7 +53,7 @@ struct Launch {
     const UsableRanges* ranges = nullptr;  // what it may use of guarded memory; nullptr: all
     // "variable table, 32 bytes at 0x…" for the address of one of the module's; else ""
     std::function<std::string(uint64_t)> variable_at;
-    bool cooperative = false;              // every block makes progress (grid-wide barriers)
+    bool cooperative = false;  // every block makes progress (grid-wide barriers)
     Arena* arena = nullptr;
     Heap* heap = nullptr;
     uint32_t stack_limit = 0;  // bytes a thread for the frames of a program with an open stack
