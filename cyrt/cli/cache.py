@@ -18,7 +18,8 @@ from cyrt.configuration import amount as _size
 from cyrt.jit.cache import Cache, Entry
 from cyrt.jit.image import from_facts
 
-WIDTH = 100  # columns of the list; longer names are cut, `show` prints them completely
+# Columns of the list in a terminal, where longer names are cut; `show` prints them completely.
+WIDTH = 100
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -97,7 +98,7 @@ def _list(cache: Cache, console: Console) -> int:
         rows.add_column(
             heading,
             no_wrap=heading not in ("kernels", "file"),
-            max_width=16 if heading == "file" else None,
+            max_width=16 if heading == "file" and console.is_terminal else None,
         )
     count = total = damaged = 0
     for entry, found in _read(cache, cache.entries()):
@@ -114,7 +115,7 @@ def _list(cache: Cache, console: Console) -> int:
                 entry.key[:12], ", ".join(names) or "none", facts["arch"], facts["file"], size, age
             )
     if rows.row_count:
-        print_table(rows, console, WIDTH)
+        print_table(rows, console, WIDTH if console.is_terminal else console.width)
     console.print(
         f"{cache.folder}: {count} entries, {_size(total)} of {_size(cache.limit)}"
         + (f", {damaged} damaged (compiled anew when wanted)" if damaged else "")

@@ -59,9 +59,12 @@ def test_the_list_is_the_default(filled, capsys):
     assert said(capsys) == said(capsys, "list")
 
 
-def test_long_names_are_cut_in_the_list_and_whole_in_show(folder, capsys):
+def test_long_names_are_cut_in_a_terminal_only(folder, capsys, monkeypatch):
     names = [f"kernel_{'of_a_long_name_' * 6}{i}" for i in range(2)]
     compile("".join(f'extern "C" __global__ void {name}() {{}}\n' for name in names), arch="sm_90")
+    assert all(name in said(capsys, "list") for name in names)
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes the output for a terminal
+    monkeypatch.setenv("NO_COLOR", "1")
     lines = said(capsys, "list").splitlines()
     (row,) = [i for i, line in enumerate(lines) if "kernel_of_a_long_name_of" in line][:1]
     for line in lines[row : row + 2]:
