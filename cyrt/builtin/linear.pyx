@@ -9,6 +9,7 @@ from cyrt.builtin.entry cimport dtype_code, entry_of, op_code
 from cyrt.builtin.grid cimport ceiling, multiprocessors_of, set_geometry
 from cyrt.builtin.launch cimport Launch, record_launch_of_weights
 from cyrt.builtin.skinny cimport VECTOR_BYTES, Skinny, choose_skinny
+from cyrt.given import given
 from cyrt.runtime.module cimport LoadedFunction, allow_smem
 
 cdef extern from "params/activation.h" nogil:
@@ -132,5 +133,6 @@ cdef int activation_code(str name, object activation) except -1:
     """The kernel's code of an activation; ValueError if there is no such activation."""
     if not (activation is None or isinstance(activation, str)) or activation not in ACTIVATIONS:
         names = ", ".join(map(repr, filter(None, ACTIVATIONS)))
-        raise ValueError(f"{name}: activation: expected None or one of {names}, got {activation!r}")
+        raise ValueError(f"{name}: activation: expected None or one of {names}, "
+                         f"got {given(activation)}")
     return ACTIVATIONS[activation]

@@ -4,6 +4,7 @@
 import operator
 
 from cyrt.builtin.space cimport divider, tuple_of_sizes
+from cyrt.given import given
 
 cdef long long MOST = <long long>1 << 40    # no array has as many windows, or elements of one
 
@@ -27,9 +28,10 @@ cdef bint read_index(object value, long long* number) except -1:
 cdef int refuse_number(bint whole, str name, str argument, object value, int ndim, bint paired,
                        long long least) except -1:
     if not whole:
-        raise TypeError(f"{name}: {argument}: expected {describe(ndim, paired)}, got {value!r}")
+        raise TypeError(f"{name}: {argument}: expected {describe(ndim, paired)}, "
+                        f"got {given(value)}")
     raise ValueError(f"{name}: {argument}: expected {describe(ndim, paired)}, from {least} to "
-                     f"{<long long>FARTHEST - 1}, got {value!r}")
+                     f"{<long long>FARTHEST - 1}, got {given(value)}")
 
 
 cdef inline long long read_number(str name, str argument, object value, int ndim, bint paired,
@@ -52,7 +54,8 @@ cdef int read_numbers(str name, str argument, object value, int ndim, long long 
         return 0
     items = tuple(value)            # an item's __index__ may change the list
     if len(items) != ndim:
-        raise ValueError(f"{name}: {argument}: expected {describe(ndim, paired)}, got {value!r}")
+        raise ValueError(f"{name}: {argument}: expected {describe(ndim, paired)}, "
+                         f"got {given(value)}")
     for d in range(ndim):
         numbers[d] = read_number(name, argument, items[d], ndim, paired, least)
     return 0
@@ -77,11 +80,12 @@ cdef int read_padding(str name, object padding, int ndim, long long* low,
         return 0
     items = tuple(padding)
     if len(items) != ndim:
-        raise ValueError(f"{name}: padding: expected {describe(ndim, True)}, got {padding!r}")
+        raise ValueError(f"{name}: padding: expected {describe(ndim, True)}, got {given(padding)}")
     for d in range(ndim):
         pair = tuple(items[d]) if isinstance(items[d], (tuple, list)) else ()
         if len(pair) != 2:
-            raise ValueError(f"{name}: padding: expected {describe(ndim, True)}, got {padding!r}")
+            raise ValueError(f"{name}: padding: expected {describe(ndim, True)}, "
+                             f"got {given(padding)}")
         low[d] = read_number(name, "padding", pair[0], ndim, True, 1 - FARTHEST)
         high[d] = read_number(name, "padding", pair[1], ndim, True, 1 - FARTHEST)
     return 0

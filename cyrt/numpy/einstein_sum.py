@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cyrt.dtypes import dtype as _dtype
+from cyrt.given import given
 from cyrt.ndarray import Array
 from cyrt.numpy.aliases import ascontiguousarray
 from cyrt.ops import reduce
@@ -324,7 +325,9 @@ def _parse(subscripts: str, shapes: tuple[Shape, ...]) -> tuple[list[list[Label]
     inputs, arrow, result = text.partition("->")
     parts = inputs.split(",")
     if len(parts) != len(shapes):
-        raise ValueError(f"einsum: {subscripts!r} is for {len(parts)} operands, got {len(shapes)}")
+        raise ValueError(
+            f"einsum: {given(subscripts)} is for {len(parts)} operands, got {len(shapes)}"
+        )
     terms: list[list[Label]] = []
     for part, shape in zip(parts, shapes, strict=True):
         before, ellipsis, behind = part.partition("...")
@@ -358,6 +361,6 @@ def _parse(subscripts: str, shapes: tuple[Shape, ...]) -> tuple[list[list[Label]
             what = "that no operand has" if each not in letters else "twice"
             raise ValueError(
                 f"einsum: {subscripts!r}: expected letters of the operands, each once, for the "
-                f"result, got {each!r} {what}"
+                f"result, got {given(each)} {what}"
             )
     return terms, wanted
