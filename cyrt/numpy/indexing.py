@@ -99,7 +99,8 @@ def choose(a: Array, choices: Sequence[Any] | Array, mode: str = "raise") -> Arr
     mode : str
         The treatment of indices out of range: ``"wrap"`` takes them modulo the size, ``"clip"``
         replaces them by the nearest index, and ``"raise"`` raises IndexError in checking mode
-        (``CYRT_CHECK=1``) and clips otherwise.
+        (``CYRT_CHECK=1``). Otherwise they are a fault on the emulated device, and the last index
+        on a GPU.
 
     Returns
     -------
@@ -113,7 +114,13 @@ def choose(a: Array, choices: Sequence[Any] | Array, mode: str = "raise") -> Arr
         raise ValueError("choose: expected at least one choice")
     dtype = result_type(*parts)
     positions, *parts = broadcast_arrays(a, *(astype(each, dtype, copy=False) for each in parts))
-    positions = apply_index_mode(astype(positions, "int64", copy=False), len(parts), mode, "choose")
+    positions = astype(positions, "int64", copy=False)
+    if mode == "raise":
+        _check_bounds(positions, len(parts), "choose")
+        # The gather traps on the emulated device. There, a negative index would count from the end.
+        positions = where(positions < 0, len(parts), positions)
+    else:
+        positions = apply_index_mode(positions, len(parts), mode, "choose")
     return take_along_axis(stack(parts), positions[None], axis=0)[0]
 
 
@@ -123,13 +130,15 @@ def apply_index_mode(positions: Array, size: int, mode: str, name: str) -> Array
         return positions % size
     if mode not in ("raise", "clip"):
         raise ValueError(f"{name}: mode: expected 'raise', 'wrap' or 'clip', got {given(mode)}")
-    if (
-        mode == "raise"
-        and settings.get("CYRT_CHECK")
-        and reduce.any((positions < 0) | (positions >= size))
-    ):
-        raise IndexError(f"{name}: an index is out of bounds for size {size}")
+    if mode == "raise":
+        _check_bounds(positions, size, name)
     return clip(positions, 0, size - 1)
+
+
+def _check_bounds(positions: Array, size: int, name: str) -> None:
+    """Raise IndexError in checking mode if a position is out of range."""
+    if settings.get("CYRT_CHECK") and reduce.any((positions < 0) | (positions >= size)):
+        raise IndexError(f"{name}: an index is out of bounds for size {size}")
 
 
 def select(condlist: Sequence[Array], choicelist: Sequence[Any], default: Any = 0) -> Array:

@@ -437,8 +437,11 @@ OUT_OF_RANGE_TRAPS = """
     def put(x, i): x[i] = 0
     def put_several(x, i): x[i - i, i] = 0
     def add_at(x, i): cyrt.add.at(x, i, 1)
+    def choose(x, i): return cyrt.choose(i, [row[:2] for row in x])
+    def negative(x, i): return cyrt.choose(-i, [row[:2] for row in x])
 
-    for each in take, rows, below, along, unsigned, several, put, put_several, add_at:
+    for each in (take, rows, below, along, unsigned, several, put, put_several, add_at, choose,
+                 negative):
         x, i = cyrt.asarray(np.ones((5, 4), np.float32)), cyrt.asarray(np.array([0, 5]))
         cyrt.synchronize()
         try:
@@ -459,7 +462,9 @@ def test_indices_out_of_range_trap_on_the_emulated_device(python, only_emulated)
     first, *lines = done.stdout.splitlines()
     assert first == "12.0 2.0", done.stderr
     names = " ".join(line.split()[0] for line in lines)
-    assert names == "take rows below along unsigned several put put_several add_at", done.stderr
+    assert names == (
+        "take rows below along unsigned several put put_several add_at choose negative"
+    ), done.stderr
     for line in lines:
         assert "CUDA_ERROR_LAUNCH_FAILED kernel cyrt_" in line
         assert line.endswith(": trap: index_out_of_range")
