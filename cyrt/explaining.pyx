@@ -11,7 +11,7 @@ from cyrt.dtypes import dtype as _dtype
 from cyrt.builtin import catalogue
 from cyrt.builtin.space cimport MAX_NDIM
 from cyrt.driver.table cimport MAX_DEVICES
-from cyrt.given import given
+from cyrt.error_text import show
 from cyrt.graph.commit cimport Recorder
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.graph.recording cimport CHILD, KERNEL, TEMPLATE
@@ -131,7 +131,7 @@ def explain(function, /, *args, **keywords):
     cdef int ordinal = current_ordinal()
     cdef Explained outer = explained()
     if not callable(function):
-        raise TypeError(f"explain: expected a function and its arguments, got {given(function)}")
+        raise TypeError(f"explain: expected a function and its arguments, got {show(function)}")
     stream = take_stream(ordinal)
     recorder = <Recorder>stream.state.encoder
     recorder.listed = operations = []

@@ -10,7 +10,7 @@ from operator import index
 
 import numpy as np
 
-from cyrt.given import given
+from cyrt.error_text import show
 from cyrt.ndarray cimport Array
 from cyrt.ops.creation import asarray, ones, zeros
 from cyrt.ops.copy import copy
@@ -38,7 +38,7 @@ cdef tuple read_argnums(object argnums, str name):
         if isinstance(each, (bool, Array, np.ndarray)) or not hasattr(each, "__index__"):
             if isinstance(each, (str, bool, type(None))):
                 raise TypeError(
-                    f"{name}: argnums: expected an int or a tuple of ints, got {given(argnums)}")
+                    f"{name}: argnums: expected an int or a tuple of ints, got {show(argnums)}")
             raise TypeError(
                 f"{name}: argnums: expected an int or a tuple of ints, got {type(each).__name__}; "
                 f"{name}(f) is a function, which takes the arguments: {name}(f)(x)")

@@ -22,7 +22,7 @@ from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.space cimport MAX_NUMERATOR, divider
 from cyrt.builtin.window cimport Axis, Sliding, product, reverse, set_windows
 from cyrt.builtin.workspace cimport allocate_workspace
-from cyrt.given import given
+from cyrt.error_text import show
 from cyrt.graph.template cimport Template, touch
 from cyrt.runtime.memory cimport Memory
 
@@ -93,7 +93,7 @@ cdef int activation_code(str name, object activation) except -1:
     if isinstance(activation, str) and activation in ACTIVATIONS:
         return ACTIVATIONS.index(activation)
     raise ValueError(f"{name}: activation: expected None or one of "
-                     f"{', '.join(map(repr, ACTIVATIONS[1:]))}, got {given(activation)}")
+                     f"{', '.join(map(repr, ACTIVATIONS[1:]))}, got {show(activation)}")
 
 
 # -- recording -------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from cyrt.builtin.entry cimport dtype_code, entry_of, op_code
 from cyrt.builtin.grid cimport ceiling, multiprocessors_of, set_geometry
 from cyrt.builtin.launch cimport Launch, record_launch_of_weights
 from cyrt.builtin.skinny cimport VECTOR_BYTES, Skinny, choose_skinny
-from cyrt.given import given
+from cyrt.error_text import show
 from cyrt.runtime.module cimport LoadedFunction, allow_smem
 
 cdef extern from "params/activation.h" nogil:
@@ -134,5 +134,5 @@ cdef int activation_code(str name, object activation) except -1:
     if not (activation is None or isinstance(activation, str)) or activation not in ACTIVATIONS:
         names = ", ".join(map(repr, filter(None, ACTIVATIONS)))
         raise ValueError(f"{name}: activation: expected None or one of {names}, "
-                         f"got {given(activation)}")
+                         f"got {show(activation)}")
     return ACTIVATIONS[activation]

@@ -4,7 +4,7 @@
 import operator
 
 from cyrt.builtin.space cimport divider, tuple_of_sizes
-from cyrt.given import given
+from cyrt.error_text import show
 
 cdef long long MOST = <long long>1 << 40    # no array has as many windows, or elements of one
 
@@ -29,9 +29,9 @@ cdef int refuse_number(bint whole, str name, str argument, object value, int ndi
                        long long least) except -1:
     if not whole:
         raise TypeError(f"{name}: {argument}: expected {describe(ndim, paired)}, "
-                        f"got {given(value)}")
+                        f"got {show(value)}")
     raise ValueError(f"{name}: {argument}: expected {describe(ndim, paired)}, from {least} to "
-                     f"{<long long>FARTHEST - 1}, got {given(value)}")
+                     f"{<long long>FARTHEST - 1}, got {show(value)}")
 
 
 cdef inline long long read_number(str name, str argument, object value, int ndim, bint paired,
@@ -55,7 +55,7 @@ cdef int read_numbers(str name, str argument, object value, int ndim, long long 
     items = tuple(value)            # an item's __index__ may change the list
     if len(items) != ndim:
         raise ValueError(f"{name}: {argument}: expected {describe(ndim, paired)}, "
-                         f"got {given(value)}")
+                         f"got {show(value)}")
     for d in range(ndim):
         numbers[d] = read_number(name, argument, items[d], ndim, paired, least)
     return 0
@@ -80,12 +80,12 @@ cdef int read_padding(str name, object padding, int ndim, long long* low,
         return 0
     items = tuple(padding)
     if len(items) != ndim:
-        raise ValueError(f"{name}: padding: expected {describe(ndim, True)}, got {given(padding)}")
+        raise ValueError(f"{name}: padding: expected {describe(ndim, True)}, got {show(padding)}")
     for d in range(ndim):
         pair = tuple(items[d]) if isinstance(items[d], (tuple, list)) else ()
         if len(pair) != 2:
             raise ValueError(f"{name}: padding: expected {describe(ndim, True)}, "
-                             f"got {given(padding)}")
+                             f"got {show(padding)}")
         low[d] = read_number(name, "padding", pair[0], ndim, True, 1 - FARTHEST)
         high[d] = read_number(name, "padding", pair[1], ndim, True, 1 - FARTHEST)
     return 0

@@ -10,7 +10,7 @@ from cyrt.builtin.library_fft cimport MOST_AXES, prefers_library, record_library
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.space cimport MAX_NDIM
 from cyrt.dtypes import dtype as _dtype
-from cyrt.given import given
+from cyrt.error_text import show
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.ndarray cimport (
     Array, as_contiguous, device_of, new_array, set_operand, shape_of, view_of,
@@ -75,7 +75,7 @@ cdef double scale_of(str name, object norm, long long n, bint inverse) except? -
         return 1.0 if inverse else 1.0 / n
     if norm == "ortho":
         return 1.0 / sqrt(<double>n)
-    raise ValueError(f"{name}: norm: expected 'backward', 'ortho' or 'forward', got {given(norm)}")
+    raise ValueError(f"{name}: norm: expected 'backward', 'ortho' or 'forward', got {show(norm)}")
 
 
 # -- transforms ------------------------------------------------------------------------------------

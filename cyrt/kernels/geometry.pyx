@@ -3,7 +3,7 @@
 from cpython.long cimport PyLong_CheckExact
 from cpython.object cimport PyObject
 
-from cyrt.given import given
+from cyrt.error_text import show
 from cyrt.graph.recording cimport Geometry
 from cyrt.runtime.device cimport Device
 from cyrt.runtime.integers cimport as_int, described, read_long
@@ -37,14 +37,14 @@ cdef bint dimension(value, str what, unsigned int* target) except -1:
         constant = False
         value = tuple(value) if isinstance(value, list) else (value,)
     if not 1 <= len(<tuple>value) <= 3:
-        raise ValueError(f"{what}: expected an int or a tuple of one to three, got {given(whole)}")
+        raise ValueError(f"{what}: expected an int or a tuple of one to three, got {show(whole)}")
     for item in <tuple>value:
         number = as_int(item)
         if number is None:
             raise TypeError(f"{what}: expected an int or a tuple of one to three, got "
                             f"{described(whole)}")
         if not 1 <= number < 1 << 32:
-            raise ValueError(f"{what}: expected numbers from 1{RANGES[what]}, got {given(whole)}")
+            raise ValueError(f"{what}: expected numbers from 1{RANGES[what]}, got {show(whole)}")
         target[i] = number
         constant = constant and PyLong_CheckExact(item)
         i += 1
@@ -117,7 +117,7 @@ cdef object element_count(str name, n):
                         f"got {described(n)}")
     number = as_int(n)
     if number is None:
-        raise TypeError(f"{name}: n: expected a number of elements, got {given(n)}")
+        raise TypeError(f"{name}: n: expected a number of elements, got {show(n)}")
     if number < 0:
         raise ValueError(f"{name}: n: expected a number of elements of 0 or more, got {n}")
     return number

@@ -14,7 +14,7 @@ from operator import index
 from statistics import median
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
-from cyrt.given import given
+from cyrt.error_text import show
 from cyrt.jit import cache
 from cyrt.runtime.device import Device
 from cyrt.runtime.event import Event
@@ -60,11 +60,11 @@ def choose(
 def _allowed(kernel: Kernel, blocks: Iterable[SupportsIndex]) -> list[int]:
     """The blocks that the kernel allows; an error if there is none."""
     if not isinstance(blocks, Iterable):
-        raise TypeError(f"blocks: expected numbers of threads, got {given(blocks)}")
+        raise TypeError(f"blocks: expected numbers of threads, got {show(blocks)}")
     candidates = list(blocks)
     for block in candidates:
         if isinstance(block, bool) or not hasattr(block, "__index__"):
-            raise TypeError(f"blocks: expected numbers of threads, got {given(block)}")
+            raise TypeError(f"blocks: expected numbers of threads, got {show(block)}")
         if block.__index__() < 1:
             raise ValueError(f"blocks: expected numbers of at least 1, got {block}")
     allowed = sorted({index(block) for block in candidates if index(block) <= kernel.max_threads})

@@ -15,7 +15,7 @@ from cyrt.builtin.linalg cimport (
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.space cimport MAX_NDIM, tuple_of_sizes
 from cyrt.dtypes import DTYPES, dtype as _dtype
-from cyrt.given import given
+from cyrt.error_text import show
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.linalg.library_calls cimport factors_all
 from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array_on, set_operand, shape_of
@@ -793,7 +793,7 @@ def lu_solve(lu_and_pivots, b, /, trans=0, *, check=True):
         raise ValueError(f"lu_solve: expected int32 pivots of shape {places_shape}, got "
                          f"{DTYPES[pivots.code]} of shape {shape_of(pivots)}")
     if trans not in (0, 1, 2):
-        raise ValueError(f"lu_solve: trans: expected 0, 1 or 2, got {given(trans)}")
+        raise ValueError(f"lu_solve: trans: expected 0, 1 or 2, got {show(trans)}")
     a, right, vector = joined("lu_solve", a, "b", b)
     pivots = as_contiguous(broadcast_to(pivots, tuple_of_sizes(a.ndim_ - 1, a.dims)))
     if trans == 0:
@@ -852,7 +852,7 @@ def qr(x, /, *, mode="reduced"):
     cdef Array a = matrices_of("qr", "x", x), q = None, r
     cdef long long m, n, k
     if mode not in ("reduced", "complete", "r"):
-        raise ValueError(f"qr: mode: expected 'reduced', 'complete' or 'r', got {given(mode)}")
+        raise ValueError(f"qr: mode: expected 'reduced', 'complete' or 'r', got {show(mode)}")
     _kept = begin(&call, a)
     m, n = call.params.m, call.params.n
     k = m if mode == "complete" else min(m, n)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 from typing import Any
 
-from cyrt.given import given
+from cyrt.error_text import show
 from cyrt.linalg.factorizations import hermitian_of, inverse_of, singular_values_of
 from cyrt.ndarray import Array
 from cyrt.ops.arguments import axes_of, check_array, check_bool
@@ -105,7 +105,7 @@ def vector_norm(
     """
     array = _floating(x, "vector_norm: x")
     if isinstance(ord, bool) or not isinstance(ord, (int, float)):
-        raise TypeError(f"vector_norm: ord: expected a number, got {given(ord)}")
+        raise TypeError(f"vector_norm: ord: expected a number, got {show(ord)}")
     keep = check_bool(keepdims, "vector_norm: keepdims")
     return _vector(array, axes_of(axis, array.ndim), keep, ord)
 
@@ -172,7 +172,7 @@ def _matrix(
         reduce = greatest if ord > 0 else least
         return reduce(sums, axis=(-2, -1), keepdims=keep)
     raise ValueError(
-        f"{name}: {argument}: expected 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, got {given(ord)}"
+        f"{name}: {argument}: expected 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, got {show(ord)}"
     )
 
 
@@ -221,7 +221,7 @@ def norm(
     if len(axes) == 1:
         return vector_norm(array, axis=axes, keepdims=keep, ord=ord)  # type: ignore[arg-type]
     if len(axes) != 2:
-        raise ValueError(f"norm: ord {given(ord)}: expected one or two axes, got {len(axes)}")
+        raise ValueError(f"norm: ord {show(ord)}: expected one or two axes, got {len(axes)}")
     found = _matrix("norm", moveaxis(array, axes, (-2, -1)), False, ord)
     if not keep:
         return found

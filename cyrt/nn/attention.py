@@ -11,7 +11,7 @@ import numpy as np
 from cyrt import settings
 from cyrt.builtin import catalogue
 from cyrt.dtypes import dtype
-from cyrt.given import given
+from cyrt.error_text import show
 from cyrt.ndarray import Array
 from cyrt.nn.attention_operands import check_cache, check_operands
 from cyrt.nn.cached_attention import MAX_KEYS, MAX_ROWS, MAX_WIDTH, attend
@@ -456,7 +456,7 @@ def _rope_arguments(rope: dict[str, Any], features: int) -> dict[str, Any]:
     if not rope.keys() <= set(_ROPE_ARGUMENTS):
         other = next(key for key in rope if key not in _ROPE_ARGUMENTS)
         raise TypeError(
-            f"attention: rope: expected arguments {', '.join(_ROPE_ARGUMENTS)}, got {given(other)}"
+            f"attention: rope: expected arguments {', '.join(_ROPE_ARGUMENTS)}, got {show(other)}"
         )
     return {"dims": features, **rope}
 
@@ -477,7 +477,7 @@ def _check_mask(name: str, mask: Array | str | None, q: Array, k: Array) -> None
     if mask is None or (isinstance(mask, str) and mask == "causal"):
         return
     if isinstance(mask, str):
-        raise ValueError(f'{name}: mask: expected None, "causal" or an Array, got {given(mask)}')
+        raise ValueError(f'{name}: mask: expected None, "causal" or an Array, got {show(mask)}')
     check_array(mask, f"{name}: mask")
     if mask.dtype.kind not in "bf":
         raise TypeError(

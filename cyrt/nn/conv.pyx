@@ -19,7 +19,7 @@ from cyrt.builtin.window cimport (
     FARTHEST, WINDOW_AXES, read_int, read_numbers, read_padding, set_sliding,
 )
 from cyrt.dtypes import DTYPES
-from cyrt.given import given
+from cyrt.error_text import show
 from cyrt.graph.exact_key cimport (
     MOST_WORDS, Key, add_word, add_words, begin_key, find_plan, store_plan,
 )
@@ -89,17 +89,17 @@ cdef int read_shape(str name, str argument, object shape, Absent* absent) except
             sizes = tuple(shape)
         except TypeError:
             raise TypeError(f"{name}: {argument}: expected a tuple of int, got "
-                            f"{given(shape)}") from None
+                            f"{show(shape)}") from None
     for each in sizes:
         if not read_int(each, &size):
-            raise TypeError(f"{name}: {argument}: expected a tuple of int, got {given(shape)}")
+            raise TypeError(f"{name}: {argument}: expected a tuple of int, got {show(shape)}")
         fits = fits and ndim < MOST_DIMS and 0 <= size < <long long>1 << 58
         if fits:
             absent.dims[ndim] = size
             ndim += 1
     if not fits or ndim < 3:
         raise ValueError(f"{name}: {argument}: expected 3 to 5 sizes of 0 or more, got "
-                         f"{given(shape)}")
+                         f"{show(shape)}")
     absent.ndim = ndim
     return 0
 
@@ -152,7 +152,7 @@ cdef int read_sizes(Convolution* conv, str name, int wanted, int ndim, const lon
     cdef bint fits
     check_ranks(name, wanted, ndim, source, weight_ndim, weight)
     if not read_int(groups, &count):
-        raise TypeError(f"{name}: groups: expected an int, got {given(groups)}")
+        raise TypeError(f"{name}: groups: expected an int, got {show(groups)}")
     # No array has as many channels as 2**58.
     fits = 0 < count < <long long>1 << 58 and weight[0] % count == 0 \
         and source[ndim - 1] % count == 0

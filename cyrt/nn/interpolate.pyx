@@ -11,7 +11,7 @@ from cyrt.builtin.interpolate cimport (
     CUBIC, INTERPOLATE_AXES, LINEAR, NEAREST, Interpolation, record_interpolate,
 )
 from cyrt.builtin.operand cimport Operand
-from cyrt.given import given
+from cyrt.error_text import show
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array, set_operand, shape_of
 from cyrt.nn.checks import check_floating, check_gradient, number_of
@@ -55,7 +55,7 @@ cdef int read_arguments(str name, Array x, object size, object scale_factor, obj
         raise ValueError(f"{name}: x: expected a shape (N, *spatial, C) of 3 to 5 dimensions, got "
                          f"{shape_of(x)}")
     if not isinstance(mode, str) or mode not in MODES:
-        raise ValueError(f"{name}: mode: expected {', '.join(map(repr, MODES))}, got {given(mode)}")
+        raise ValueError(f"{name}: mode: expected {', '.join(map(repr, MODES))}, got {show(mode)}")
     neighbours, dimensions = MODES[mode]
     if ndim not in dimensions:
         takes = [each for each in MODES if ndim in MODES[each][1]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cyrt.given import given
+from cyrt.error_text import show
 from cyrt.ndarray import Array
 from cyrt.nn.activations import relu, softplus
 from cyrt.nn.checks import check_alike, check_floating, check_gradient, positive_number, wide_type
@@ -319,7 +319,7 @@ def _check(name: str, x: Array, targets: Array, reduction: str) -> None:
     check_alike(name, "targets", targets, x, "x")
     if not isinstance(reduction, str) or reduction not in ("mean", "sum", "none"):
         raise ValueError(
-            f"{name}: reduction: expected 'mean', 'sum' or 'none', got {given(reduction)}"
+            f"{name}: reduction: expected 'mean', 'sum' or 'none', got {show(reduction)}"
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cyrt.given import given
+from cyrt.error_text import show
 from cyrt.ndarray import Array
 from cyrt.numpy.attributes import Flat
 from cyrt.numpy.coercion import as_array_like, check_cast
@@ -42,7 +42,7 @@ def copyto(dst: Array, src: Any, casting: str = "same_kind", where: Any = True) 
     """
     check_array(dst, "copyto: dst")
     if casting not in ("same_kind", "unsafe"):
-        raise ValueError(f"copyto: casting: expected 'same_kind' or 'unsafe', got {given(casting)}")
+        raise ValueError(f"copyto: casting: expected 'same_kind' or 'unsafe', got {show(casting)}")
     if casting == "same_kind":
         check_cast(src, dst, "copyto: src", " unless casting='unsafe'")
     src = _cast_to(dst, src, "copyto: src")

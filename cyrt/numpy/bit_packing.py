@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cyrt.given import given
+from cyrt.error_text import show
 from cyrt.ndarray import Array
 from cyrt.numpy.aliases import ascontiguousarray
 from cyrt.ops import functions as elementary
@@ -113,6 +113,6 @@ def _rows(a: Array, axis: int | None) -> tuple[Array, int]:
 
 def _places(a: Array, bitorder: Any, name: str) -> Array:
     if bitorder not in ("big", "little"):
-        raise ValueError(f"{name}: bitorder: expected 'big' or 'little', got {given(bitorder)}")
+        raise ValueError(f"{name}: bitorder: expected 'big' or 'little', got {show(bitorder)}")
     places = np.arange(8, dtype=np.uint8)
     return asarray(places[::-1] if bitorder == "big" else places, device=a.device)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cyrt.given import given
+from cyrt.error_text import show
 from cyrt.ndarray import Array
 from cyrt.numpy.aliases import ascontiguousarray
 from cyrt.numpy.coercion import as_array_like, float_types, is_number
@@ -284,7 +284,7 @@ def convolve(a: Array, v: Array, mode: str = "full") -> Array:
             )
     check_device(v, a, "convolve", "v")
     if mode not in ("full", "same", "valid"):
-        raise ValueError(f"convolve: mode: expected 'full', 'same' or 'valid', got {given(mode)}")
+        raise ValueError(f"convolve: mode: expected 'full', 'same' or 'valid', got {show(mode)}")
     a, v = ravel(a), ravel(v)
     if v.size > a.size:
         a, v = v, a

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cyrt.dtypes import dtype as _dtype
-from cyrt.given import given
+from cyrt.error_text import show
 from cyrt.ndarray import Array
 from cyrt.numpy.aliases import ascontiguousarray
 from cyrt.ops import reduce
@@ -326,7 +326,7 @@ def _parse(subscripts: str, shapes: tuple[Shape, ...]) -> tuple[list[list[Label]
     parts = inputs.split(",")
     if len(parts) != len(shapes):
         raise ValueError(
-            f"einsum: {given(subscripts)} is for {len(parts)} operands, got {len(shapes)}"
+            f"einsum: {show(subscripts)} is for {len(parts)} operands, got {len(shapes)}"
         )
     terms: list[list[Label]] = []
     for part, shape in zip(parts, shapes, strict=True):
@@ -361,6 +361,6 @@ def _parse(subscripts: str, shapes: tuple[Shape, ...]) -> tuple[list[list[Label]
             what = "that no operand has" if each not in letters else "twice"
             raise ValueError(
                 f"einsum: {subscripts!r}: expected letters of the operands, each once, for the "
-                f"result, got {given(each)} {what}"
+                f"result, got {show(each)} {what}"
             )
     return terms, wanted

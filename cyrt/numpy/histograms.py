@@ -8,7 +8,7 @@ from operator import gt, lt
 from typing import Any, Literal
 
 from cyrt import settings
-from cyrt.given import given
+from cyrt.error_text import show
 from cyrt.ndarray import Array
 from cyrt.numpy.coercion import as_array_like, float_types
 from cyrt.ops import functions as elementary
@@ -323,7 +323,7 @@ def _edges(values: Array, bins: Any, name: str, descending: bool = False) -> Arr
     The order of those on the device is checked in checking mode, which waits for them.
     """
     if isinstance(bins, str) or not hasattr(bins, "__iter__"):
-        raise TypeError(f"{name}: bins: expected edges or a number of bins, got {given(bins)}")
+        raise TypeError(f"{name}: bins: expected edges or a number of bins, got {show(bins)}")
     edges = check_vector(as_array_like(values, bins, f"{name}: bins"), f"{name}: bins")
     if isinstance(bins, Array) and settings.get("CYRT_CHECK"):
         bins = bins.tolist()
@@ -362,7 +362,7 @@ def _uniform_edges(
         try:
             low, high = (0.0, 1.0) if limits is None else map(float, limits)
         except (TypeError, ValueError):
-            raise TypeError(f"{name}: range: expected two numbers, got {given(limits)}") from None
+            raise TypeError(f"{name}: range: expected two numbers, got {show(limits)}") from None
         if not (float("-inf") < low <= high < float("inf")):
             raise ValueError(f"{name}: range: expected two finite numbers, ascending, got {limits}")
         if low == high:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cyrt.given import given
+from cyrt.error_text import show
 from cyrt.ndarray import Array
 from cyrt.ops.arguments import check_array
 from cyrt.ops.broadcasting import broadcast_arrays
@@ -68,7 +68,7 @@ def _pieces(key: Any, name: str) -> list[Any]:
     found: list[Any] = []
     for each in key if isinstance(key, tuple) else (key,):
         if isinstance(each, str):
-            raise ValueError(f"{name}: expected arrays, numbers and ranges, got {given(each)}")
+            raise ValueError(f"{name}: expected arrays, numbers and ranges, got {show(each)}")
         if isinstance(each, slice):
             found.append(_line(np.r_[each]))
         elif isinstance(each, Array):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cyrt import settings
-from cyrt.given import given
+from cyrt.error_text import show
 from cyrt.ndarray import Array
 from cyrt.numpy.coercion import as_array_like
 from cyrt.ops import reduce
@@ -129,7 +129,7 @@ def apply_index_mode(positions: Array, size: int, mode: str, name: str) -> Array
     if mode == "wrap":
         return positions % size
     if mode not in ("raise", "clip"):
-        raise ValueError(f"{name}: mode: expected 'raise', 'wrap' or 'clip', got {given(mode)}")
+        raise ValueError(f"{name}: mode: expected 'raise', 'wrap' or 'clip', got {show(mode)}")
     if mode == "raise":
         _check_bounds(positions, size, name)
     return clip(positions, 0, size - 1)
@@ -357,7 +357,7 @@ def ravel_multi_index(
 
 def _sizes(shape: Any, order: str, name: str) -> tuple[int, ...]:
     if order not in ("C", "F"):
-        raise ValueError(f"{name}: order: expected 'C' or 'F', got {given(order)}")
+        raise ValueError(f"{name}: order: expected 'C' or 'F', got {show(order)}")
     sizes = tuple(
         int_of(each, f"{name}: shape")
         for each in (shape if isinstance(shape, (tuple, list)) else (shape,))

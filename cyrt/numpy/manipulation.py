@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cyrt.given import given
+from cyrt.error_text import show
 from cyrt.ndarray import Array
 from cyrt.numpy.coercion import as_array_like
 from cyrt.ops.arguments import axis_of, check_array, check_vector, int_of, is_int
@@ -274,7 +274,7 @@ def trim_zeros(filt: Array, trim: str = "fb") -> Array:
     """
     check_vector(filt, "trim_zeros: filt")
     if not isinstance(trim, str) or trim.lower() not in ("f", "b", "fb", "bf"):
-        raise ValueError(f"trim_zeros: trim: expected 'f', 'b' or 'fb', got {given(trim)}")
+        raise ValueError(f"trim_zeros: trim: expected 'f', 'b' or 'fb', got {show(trim)}")
     found = flatnonzero(filt)
     if found.size == 0:
         return filt[:0]

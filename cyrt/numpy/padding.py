@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cyrt.given import given
+from cyrt.error_text import show
 from cyrt.ndarray import Array
 from cyrt.ops import functions as elementary
 from cyrt.ops import reduce
@@ -82,11 +82,11 @@ def pad(
     """
     widths = _pairs_per_dimension(pad_width, check_array(array, "pad: array").ndim, "pad_width")
     if any(type(each) is not int for pair in widths for each in pair):
-        raise TypeError(f"pad: pad_width: expected ints, got {given(pad_width)}")
+        raise TypeError(f"pad: pad_width: expected ints, got {show(pad_width)}")
     if any(each < 0 for pair in widths for each in pair):
-        raise ValueError(f"pad: pad_width: expected 0 or more, got {given(pad_width)}")
+        raise ValueError(f"pad: pad_width: expected 0 or more, got {show(pad_width)}")
     if mode not in _MODES:
-        raise ValueError(f"pad: mode: expected one of {', '.join(_MODES)}, got {given(mode)}")
+        raise ValueError(f"pad: mode: expected one of {', '.join(_MODES)}, got {show(mode)}")
     for name, value, modes in (
         ("constant_values", constant_values, ("constant",)),
         ("end_values", end_values, ("linear_ramp",)),
@@ -194,5 +194,5 @@ def _pairs_per_dimension(values: Any, ndim: int, name: str) -> list[list[Any]]:
         return pairs
     except ValueError:
         raise ValueError(
-            f"pad: {name}: expected one value, a pair or {ndim} pairs, got {given(values)}"
+            f"pad: {name}: expected one value, a pair or {ndim} pairs, got {show(values)}"
         ) from None

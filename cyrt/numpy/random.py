@@ -11,7 +11,7 @@ import numpy as np
 
 from cyrt.dtypes import DEFAULTS
 from cyrt.dtypes import dtype as _dtype
-from cyrt.given import given
+from cyrt.error_text import show
 from cyrt.ndarray import Array
 from cyrt.ops.arguments import check_array, check_flags, int_of
 from cyrt.ops.copy import assign, astype
@@ -303,7 +303,7 @@ class Generator:
         if len(words) < 2 or not all(0 <= each < 1 << 64 for each in words):
             raise ValueError(
                 f"Generator: state: expected two or more ints from 0 to 2**64 - 1, "
-                f"got {given(state)}"
+                f"got {show(state)}"
             )
         self._calls = Calls(Key(words[0]), words[1], words[2:])
 

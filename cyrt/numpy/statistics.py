@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cyrt.given import given
+from cyrt.error_text import show
 from cyrt.ndarray import Array
 from cyrt.numpy.aliases import ascontiguousarray
 from cyrt.numpy.coercion import as_array_like, float_types, to_inexact
@@ -298,14 +298,14 @@ def _quantile(
     check_flags(name, keepdims=keepdims)
     if method not in _METHODS:
         raise ValueError(
-            f"{name}: method: expected one of {', '.join(map(repr, _METHODS))}, got {given(method)}"
+            f"{name}: method: expected one of {', '.join(map(repr, _METHODS))}, got {show(method)}"
         )
     ordered, axes = _sort_axes(a, axis, name)
     n = ordered.shape[-1]
     if n == 0 and not but_nan:
         raise ValueError(f"{name}: expected at least one element, got shape {a.shape}")
     if (q.dtype.kind == "c") if isinstance(q, Array) else np.iscomplexobj(q):
-        raise TypeError(f"{name}: q: expected real numbers from 0 to {whole}, got {given(q)}")
+        raise TypeError(f"{name}: q: expected real numbers from 0 to {whole}, got {show(q)}")
     parts = as_array_like(ordered, q, f"{name}: q", "float64")
     for each in () if isinstance(q, Array) else np.asarray(q, np.float64).reshape(-1):
         if not 0 <= each <= whole:

@@ -11,7 +11,7 @@ import numpy as np
 from cyrt.dtypes import DEFAULTS, DTYPES
 from cyrt.dtypes import dtype as _dtype
 from cyrt.builtin.space cimport MAX_NDIM
-from cyrt.given import given
+from cyrt.error_text import show
 from cyrt.ndarray cimport Array, device_of, new_array, view_of
 from cyrt.ops.arguments import check_array, check_flags, type_name
 from cyrt.ops.copy import astype, copy as duplicate, to_device
@@ -101,7 +101,7 @@ cdef object from_numbers(object values, object target):
             return np.array(values, FROM.get(target.name, target.numpy)), target
     except OverflowError:
         raise OverflowError(f"asarray: a number is out of range of {target}, got "
-                            f"{given(values)}") from None
+                            f"{show(values)}") from None
     except ValueError as error:
         ragged = "rows of different lengths: " if "inhomogeneous" in str(error) else ""
         raise ValueError(f"asarray: {ragged}{error}") from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cyrt.given import given
+from cyrt.error_text import show
 from cyrt.ndarray import Array
 from cyrt.ops.arange import arange
 from cyrt.ops.arguments import check_array, check_flags, int_of
@@ -110,7 +110,7 @@ def meshgrid(*arrays: Any, indexing: str = "xy", sparse: bool = False) -> tuple[
     """
     check_flags("meshgrid", sparse=sparse)
     if indexing not in ("xy", "ij"):
-        raise ValueError(f"meshgrid: indexing: expected 'xy' or 'ij', got {given(indexing)}")
+        raise ValueError(f"meshgrid: indexing: expected 'xy' or 'ij', got {show(indexing)}")
     arrays = tuple(
         asarray(each) if isinstance(each, (list, tuple, range)) else check_array(each, "meshgrid")
         for each in arrays

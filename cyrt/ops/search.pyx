@@ -4,7 +4,7 @@ from libc.string cimport memset
 
 from cyrt.dtypes import DTYPES
 from cyrt.dtypes import dtype as _dtype
-from cyrt.given import given
+from cyrt.error_text import show
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.builtin.search cimport record_contains, record_search
 from cyrt.builtin.operand cimport Operand
@@ -73,7 +73,7 @@ def searchsorted(x1, /, v, side="left", sorter=None):
     if keys.ndim_ != 1:
         raise ValueError(f"searchsorted: x1: expected one dimension, got shape {shape_of(keys)}")
     if side != "left" and side != "right":
-        raise ValueError(f"searchsorted: side: expected 'left' or 'right', got {given(side)}")
+        raise ValueError(f"searchsorted: side: expected 'left' or 'right', got {show(side)}")
     if isinstance(v, (list, tuple)):
         try:
             v = weak_array(keys, v)

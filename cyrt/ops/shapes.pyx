@@ -5,7 +5,7 @@ from cpython.number cimport PyIndex_Check
 from libc.string cimport memcpy
 
 from cyrt.builtin.space cimport MAX_NDIM, tuple_of_sizes
-from cyrt.given import given
+from cyrt.error_text import show
 from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array, shape_of, view_of
 from cyrt.ops.arguments import axes_of, axis_of, check_array, check_flags, is_int
 from cyrt.ops.copy cimport assign_array
@@ -151,7 +151,7 @@ cdef Array reshape_array(Array x, int ndim, const long long* dims, bint copy):
 cdef int refuse_order(str name, object order) except -1:
     advice = "; a shape is one argument, such as (3, 2)" if PyIndex_Check(order) else ""
     others = "'C', 'F' or 'A'" if name == "reshape" else "'C', 'F', 'A' or 'K'"
-    raise ValueError(f"{name}: order: expected {others}, got {given(order)}{advice}")
+    raise ValueError(f"{name}: order: expected {others}, got {show(order)}{advice}")
 
 
 cdef bint is_fortran(Array x) noexcept:

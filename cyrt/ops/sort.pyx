@@ -3,7 +3,7 @@
 from libc.string cimport memcpy, memset
 
 from cyrt.dtypes import dtype as _dtype
-from cyrt.given import given
+from cyrt.error_text import show
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.sort cimport record_sort
@@ -58,7 +58,7 @@ cdef tuple check_arguments(object x, object axis, object kind, object descending
                            str name):
     """Check the arguments; return the array, flattened without an axis, and the axis."""
     if kind is not None and kind not in KINDS:
-        raise ValueError(f"{name}: kind: expected one of {', '.join(KINDS)}, got {given(kind)}")
+        raise ValueError(f"{name}: kind: expected one of {', '.join(KINDS)}, got {show(kind)}")
     check_flags(name, descending=descending, stable=stable is None or stable)
     if not isinstance(x, Array):
         check_array(x, f"{name}: x")

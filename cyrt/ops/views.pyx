@@ -7,7 +7,7 @@ import numpy as np
 
 from cyrt.dtypes import dtype as _dtype
 from cyrt.builtin.space cimport MAX_NDIM
-from cyrt.given import given
+from cyrt.error_text import show
 from cyrt.ndarray cimport Array, are_apart, itemsizes, shape_of, view_of
 from cyrt.ops.shapes cimport array_of, axis_at, check_ndim
 from cyrt.runtime.memory cimport READ_ONLY
@@ -126,8 +126,8 @@ def view_as(x, dtype, /):
     cdef long long[MAX_NDIM] steps
     cdef Array array = array_of("view", x)
     if isinstance(dtype, (int, tuple)):
-        raise TypeError(f"view: expected an element type, got {given(dtype)}; "
-                        f"reshape({given(dtype)}) views "
+        raise TypeError(f"view: expected an element type, got {show(dtype)}; "
+                        f"reshape({show(dtype)}) views "
                         "the elements in another shape")
     cdef int code = _dtype(dtype).code, last = array.ndim_ - 1, d
     cdef long long old = itemsizes[array.code], new = itemsizes[code]

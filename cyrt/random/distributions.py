@@ -12,7 +12,7 @@ import numpy as np
 
 from cyrt.dtypes import DEFAULTS, DType
 from cyrt.dtypes import dtype as _dtype
-from cyrt.given import given
+from cyrt.error_text import show
 from cyrt.ndarray import Array
 from cyrt.ops.arguments import refuse_device
 from cyrt.ops.copy import astype, check_devices
@@ -45,10 +45,10 @@ def _number(value: Any, name: str, what: str, *, finite: bool = True) -> float:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
         raise TypeError(
-            f"{name}: {what}: expected a number, got {given(value)}{_shape_advice(value)}"
+            f"{name}: {what}: expected a number, got {show(value)}{_shape_advice(value)}"
         ) from None
     if math.isnan(number) or (finite and math.isinf(number)):
-        raise ValueError(f"{name}: {what}: expected a finite number, got {given(value)}")
+        raise ValueError(f"{name}: {what}: expected a finite number, got {show(value)}")
     return number
 
 
@@ -67,7 +67,7 @@ def common_shape(name: str, shape: Shape, *parameters: Any) -> tuple[int, ...]:
         return np.broadcast_shapes(*shapes)
     except TypeError:
         raise TypeError(
-            f"{name}: shape: expected an int or a tuple of ints, got {given(shape)}"
+            f"{name}: shape: expected an int or a tuple of ints, got {show(shape)}"
         ) from None
     except ValueError:
         raise ValueError(f"{name}: shapes {', '.join(map(str, shapes))} do not broadcast") from None
@@ -370,7 +370,7 @@ def randint(
     for what, bound in (("low", low), ("high", high)):
         if isinstance(bound, Array) or not hasattr(bound, "__index__"):
             raise TypeError(
-                f"{name}: {what}: expected an int, got {given(bound)}{_shape_advice(bound)}"
+                f"{name}: {what}: expected an int, got {show(bound)}{_shape_advice(bound)}"
             )
     first, end = index(low), index(high)
     size = 8 * each.itemsize

@@ -14,8 +14,8 @@ from threading import local
 from typing import Any, NoReturn, SupportsIndex, TypeVar
 
 from cyrt.builtin.random import philox
+from cyrt.error_text import show
 from cyrt.explaining import is_explained
-from cyrt.given import given
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _BITS = 1 << 64
@@ -49,7 +49,7 @@ class Key:
 
 def _bits_of_int(value: SupportsIndex, name: str) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(f"{name}: expected an int, got {given(value)}")
+        raise TypeError(f"{name}: expected an int, got {show(value)}")
     number = index(value)
     if not -(_BITS >> 1) <= number < _BITS:
         raise ValueError(f"{name}: expected an int of 64 bits, got {number}")
@@ -253,7 +253,7 @@ def split(key: Key, n: SupportsIndex = 2) -> tuple[Key, ...]:
     """
     parent = _check_key(key, "split")
     if isinstance(n, bool) or not hasattr(n, "__index__"):
-        raise TypeError(f"split: n: expected an int, got {given(n)}")
+        raise TypeError(f"split: n: expected an int, got {show(n)}")
     if index(n) < 0:
         raise ValueError(f"split: n: expected 0 or more, got {n}")
     return tuple(Key(_derive(parent.bits, each, _SPLIT)) for each in range(index(n)))
@@ -332,6 +332,6 @@ def _check_key(key: Key | None, name: str) -> Key:
     if not isinstance(key, Key):
         raise TypeError(
             f"{name}: key: expected a Key, made by cyrt.random.key or "
-            f"cyrt.random.split, got {given(key)}"
+            f"cyrt.random.split, got {show(key)}"
         )
     return key

@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport calloc, free
 
 from cyrt.driver.cuda cimport CUstream
-from cyrt.given import given
+from cyrt.error_text import show
 from cyrt.runtime.dlpack cimport (
     DLManagedTensor, DLManagedTensorVersioned, DLPACK_FLAG_COPIED, DLPACK_FLAG_READ_ONLY, DLTensor,
     KDL_BFLOAT, KDL_BOOL, KDL_COMPLEX, KDL_CUDA, KDL_FLOAT, KDL_INT, KDL_UINT,
@@ -61,7 +61,7 @@ cdef int order_consumer(Block* block, stream) except -1:
     if stream is None:
         return 0
     if isinstance(stream, bool) or not isinstance(stream, int):
-        raise TypeError(f"__dlpack__: stream: expected an int or None, got {given(stream)}")
+        raise TypeError(f"__dlpack__: stream: expected an int or None, got {show(stream)}")
     if stream == 1 or stream == -1:
         return 0
     if stream == 0 or stream < -1:

@@ -9,7 +9,7 @@ from libc.stdint cimport uint64_t
 
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport check, cu, ensure_open
-from cyrt.given import given
+from cyrt.error_text import show
 from cyrt.runtime.device cimport Device, context_of, current_ordinal
 from cyrt.runtime.dlpack cimport (
     DLManagedTensor, DLManagedTensorVersioned, DLPACK_FLAG_READ_ONLY, DLPackExchangeAPI, DLTensor,
@@ -145,13 +145,13 @@ cdef tuple whole_numbers(str name, str what, values):
             return tuple([each.__index__() for each in values])
         except AttributeError:
             pass
-    raise TypeError(f"memory: {name}: {what}: expected a tuple of ints, got {given(values)}")
+    raise TypeError(f"memory: {name}: {what}: expected a tuple of ints, got {show(values)}")
 
 
 cdef object whole_number(str name, str what, value):
     """Return the value if it is an unsigned 64-bit int, else raise."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(f"memory: {name}: {what}: expected an int, got {given(value)}")
+        raise TypeError(f"memory: {name}: {what}: expected an int, got {show(value)}")
     value = value.__index__()
     if not 0 <= value < 1 << 64:
         raise ValueError(f"memory: {name}: {what}: expected an int of 64 bits, got {value}")
@@ -183,21 +183,21 @@ cdef Layout layout_of_interface(str name, interface):
     data, typestr, strides = interface["data"], interface["typestr"], interface.get("strides")
     if not (isinstance(data, tuple) and len(data) == 2):
         raise TypeError(f"memory: {name}: data: expected a tuple of the address and whether it is "
-                        f"read-only, got {given(data)}")
+                        f"read-only, got {show(data)}")
     found.read_only = bool(data[1])
     if interface.get("mask") is not None:
         raise ValueError(f"memory: {name} has a mask, and masked elements are not known here")
     if not isinstance(typestr, str):
-        raise TypeError(f"memory: {name}: typestr: expected a str, got {given(typestr)}")
+        raise TypeError(f"memory: {name}: typestr: expected a str, got {show(typestr)}")
     parts = _typestr(typestr)
     if parts is None:
         raise ValueError(f"memory: {name}: typestr: expected the like of '<f4', got "
-                         f"{given(typestr)}")
+                         f"{show(typestr)}")
     if parts[1] == ">":
         raise ValueError(f"memory: {name} has elements in the other byte order, {typestr!r}")
     found.name, found.kind, found.itemsize = name, parts[2], int(parts[3])
     if found.kind == "b" and found.itemsize != 1:
-        raise ValueError(f"memory: {name}: typestr: a bool has one byte, got {given(typestr)}")
+        raise ValueError(f"memory: {name}: typestr: a bool has one byte, got {show(typestr)}")
     found.address = whole_number(name, "data", data[0])
     found.shape = whole_numbers(name, "shape", interface["shape"])
     if strides is not None:
@@ -311,7 +311,7 @@ cdef DLTensor* tensor_of_capsule(str name, capsule, uint64_t* flags) except NULL
     if PyCapsule_IsValid(capsule, b"dltensor"):
         return &(<DLManagedTensor*>PyCapsule_GetPointer(capsule, b"dltensor")).dl_tensor
     raise TypeError(f"memory: {name}.__dlpack__(): expected a DLPack capsule that nobody has "
-                    f"consumed, got {given(capsule)}")
+                    f"consumed, got {show(capsule)}")
 
 
 cdef Layout layout_of_tensor(str name, DLTensor* tensor):

@@ -6,22 +6,22 @@ import numpy as np
 import pytest
 
 import cyrt
-from cyrt.given import given
+from cyrt.error_text import show
 
 BIG = cyrt.ones((30, 20))
 
 
 def test_an_array_is_shown_by_its_type_and_shape():
-    assert given(BIG) == "an Array of float32, shape (30, 20)"
-    assert given(np.ones(300, "int8")) == "a numpy.ndarray of int8, shape (300,)"
-    assert given([BIG, 2]) == "[an Array of float32, shape (30, 20), 2]"
-    assert given(np.float32(2)) == "np.float32(2.0)"
+    assert show(BIG) == "an Array of float32, shape (30, 20)"
+    assert show(np.ones(300, "int8")) == "a numpy.ndarray of int8, shape (300,)"
+    assert show([BIG, 2]) == "[an Array of float32, shape (30, 20), 2]"
+    assert show(np.float32(2)) == "np.float32(2.0)"
 
 
 def test_other_values_are_cut():
-    assert given("nearest-exact") == "'nearest-exact'"
-    assert len(given("x" * 1000)) <= 80
-    assert len(given(list(range(1000)))) <= 80
+    assert show("nearest-exact") == "'nearest-exact'"
+    assert len(show("x" * 1000)) <= 80
+    assert len(show(list(range(1000)))) <= 80
 
 
 @pytest.mark.parametrize(
