@@ -22,4 +22,4 @@ class _Short(Repr):
         return super().repr1(x, level)
 
 
-given = _Short().repr
+show = _Short().repr
