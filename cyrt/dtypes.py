@@ -171,9 +171,9 @@ def dtype(name: Any) -> DType:
             hint = ". A shape is one argument, such as (3, 4)"
         # The elements of an array on a device are not read: that would wait for it.
         shape = getattr(name, "shape", ())
-        given = f"an {type(name).__name__} of shape {shape}" if shape else repr(name)
+        text = f"an {type(name).__name__} of shape {shape}" if shape else repr(name)
         raise TypeError(
-            f"{given} is not an element type; the types are {', '.join(_BY_NAME)}{hint}"
+            f"{text} is not an element type; the types are {', '.join(_BY_NAME)}{hint}"
         )
     return found
 

@@ -122,9 +122,9 @@ cdef str spatial_names(int ndim, str before):
 
 
 cdef int refuse_channels(str name, int ndim, const long long* source, const long long* weight,
-                         object groups) except -1:
+                         object groups, bint transposed) except -1:
     """Raise the error for channels that do not fit; name the argument that seems to have them
-    first."""
+    first, or in PyTorch's order for transposed convolutions: (C, O / groups, *kernel)."""
     cdef list first = []
     spatial = spatial_names(ndim, "")
     # Those of the input by the weight, if its own come last, or first. One channel that is last is
@@ -135,8 +135,12 @@ cdef int refuse_channels(str name, int ndim, const long long* source, const long
         first.append("x")
     if leading in (source[1], source[ndim - 1]) and channels != source[1]:
         first.append("weight")
-    hint = f"; the channels of {' and of '.join(first)} seem to come first: cyrt.moveaxis(" \
-        f"{first[0]}, 1, -1) moves them" if first else ""
+    if transposed and groups == 1 and weight[0] in (source[1], source[ndim - 1]):
+        hint = "; weight seems to have the channels of x first, as PyTorch's: cyrt.moveaxis(" \
+            "weight, 0, -1) moves them"
+    else:
+        hint = f"; the channels of {' and of '.join(first)} seem to come first: cyrt.moveaxis(" \
+            f"{first[0]}, 1, -1) moves them" if first else ""
     raise ValueError(
         f"{name}: channels come last: expected x of shape (N, {spatial}, C) and weight of shape "
         f"(O, {spatial_names(ndim, 'K')}, C / groups), where groups divides C and O, got "
@@ -147,7 +151,7 @@ cdef int refuse_channels(str name, int ndim, const long long* source, const long
 cdef int read_sizes(Convolution* conv, str name, int wanted, int ndim, const long long* source,
                     int weight_ndim, const long long* weight, object stride, object padding,
                     object dilation, object input_dilation, object groups,
-                    bint flip) except -1:
+                    bint flip, bint transposed) except -1:
     cdef long long count
     cdef bint fits
     check_ranks(name, wanted, ndim, source, weight_ndim, weight)
@@ -157,7 +161,7 @@ cdef int read_sizes(Convolution* conv, str name, int wanted, int ndim, const lon
     fits = 0 < count < <long long>1 << 58 and weight[0] % count == 0 \
         and source[ndim - 1] % count == 0
     if not fits or weight[ndim - 1] != source[ndim - 1] // count:
-        refuse_channels(name, ndim, source, weight, groups)
+        refuse_channels(name, ndim, source, weight, groups, transposed)
     memset(conv, 0, sizeof(Convolution))
     set_sliding(&conv.sliding, name, ndim - 2, source + 1, weight + 1, stride, padding,
                 dilation, input_dilation, flip)
@@ -211,8 +215,11 @@ cdef int set_result(Call* call, str name, int op, Array source, Array other, Arr
         expected = (conv.batch, *tuple_of_sizes(conv.sliding.ndim, conv.sliding.outputs),
                     conv.groups * conv.results)
         if found != expected:
+            hint, last = "", len(expected) - 1
+            if found == expected[:1] + expected[last:] + expected[1:last]:
+                hint = "; its channels seem to come first: cyrt.moveaxis(g, 1, -1) moves them"
             raise ValueError(f"{name}: g: expected shape {expected}, that of the result, got "
-                             f"{found}")
+                             f"{found}{hint}")
         call.ndim = absent.ndim
         memcpy(call.dims, absent.dims, sizeof(call.dims))
         return 0
@@ -253,11 +260,46 @@ cdef int read_call(Call* call, str name, const Function* function, Array source,
         weight_ndim = absent.ndim
         weight_dims = &absent.dims[0]
     read_sizes(conv, name, function.wanted, ndim, dims, weight_ndim, weight_dims, stride, padding,
-               dilation, input_dilation, groups, function.flip)
+               dilation, input_dilation, groups, function.flip, function.transposed)
     conv.activation = activation
     set_result(call, name, function.op, source, other, bias, absent)
     call.conv.op, call.conv.dtype = function.op, call.code
     return 0
+
+
+cdef int checked_call(Call* call, str name, const Function* function, Array source, Array other,
+                      Array bias, const Absent* absent, object stride, object padding,
+                      object dilation, object input_dilation, object groups,
+                      int activation) except -1:
+    """Read a call; its error tells whether it would be right with the two operands exchanged."""
+    cdef object problem
+    try:
+        return read_call(call, name, function, source, other, bias, absent, stride, padding,
+                         dilation, input_dilation, groups, activation)
+    except ValueError as error:
+        problem = error
+    if function.op == CONV:
+        names = "x and weight"
+    elif function.op == INPUT_VJP:
+        names = "g and weight"
+    else:
+        names = "g and x"
+    if fits_exchanged(name, function, source, other, bias, absent, stride, padding, dilation,
+                      input_dilation, groups, activation):
+        raise ValueError(f"{problem}; {names} seem to be exchanged: the order is {names}")
+    raise problem
+
+
+cdef bint fits_exchanged(str name, const Function* function, Array source, Array other, Array bias,
+                         const Absent* absent, object stride, object padding, object dilation,
+                         object input_dilation, object groups, int activation) except -1:
+    cdef Call call
+    try:
+        read_call(&call, name, function, other, source, bias, absent, stride, padding, dilation,
+                  input_dilation, groups, activation)
+    except Exception:
+        return False
+    return True
 
 
 # -- operands --------------------------------------------------------------------------------------
@@ -387,7 +429,7 @@ cdef Array call(str name, const Function* function, Array source, Array other, A
         own = stored[0]
         return record(&own, <Template>own.conv.template if own.conv.way == LIBRARY else None, NULL,
                       source, other, bias)
-    read_call(&own, name, function, source, other, bias, absent, stride, padding, dilation,
+    checked_call(&own, name, function, source, other, bias, absent, stride, padding, dilation,
               input_dilation, groups, code)
     x = as_source(source, own.code, &own.conv.conv)
     y = as_weight(other, own.code, &own.conv.conv) if function.op != WEIGHT_VJP \

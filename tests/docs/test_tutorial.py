@@ -13,9 +13,9 @@ def test_there_are_six_lessons():
 
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)
-def test_lesson(lesson):
+def test_lesson(fork_server, lesson):
     assert blocks_of(lesson.read_text())
-    run_page(lesson)
+    run_page(fork_server, lesson)
 
 
 def test_the_example_is_made_from_the_lessons():

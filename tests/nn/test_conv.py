@@ -537,6 +537,35 @@ def test_wrong_values(x, w, options, message):
         nn.conv_general(*arrays, **options)
 
 
+@pytest.mark.parametrize(
+    ("function", "shapes", "message"),
+    [
+        (
+            nn.conv_input_vjp,
+            ((1, 4, 6, 6), (4, 3, 3, 3), (1, 8, 8, 3)),
+            r"cyrt.moveaxis\(g, 1, -1\)",
+        ),
+        (nn.conv_weight_vjp, ((1, 4, 6, 6), (1, 8, 8, 3), (4, 3, 3, 3)), r"moveaxis\(g, 1, -1\)"),
+        (nn.conv_weight_vjp, ((1, 8, 8, 3), (1, 6, 6, 4), (4, 3, 3, 3)), "; g and x seem to be ex"),
+        (nn.conv_input_vjp, ((4, 3, 3, 3), (1, 6, 6, 4), (1, 8, 8, 3)), "; g and weight seem to "),
+        (nn.conv2d, ((4, 3, 3, 3), (1, 8, 8, 3)), "; x and weight seem to be exchanged: the order"),
+        (
+            nn.conv_transpose2d,
+            ((1, 8, 8, 3), (3, 5, 4, 4)),
+            r"PyTorch's: .*moveaxis\(weight, 0, -1",
+        ),
+        (nn.conv_input_vjp, ((1, 5, 6, 4), (4, 3, 3, 3), (1, 8, 8, 3)), r"got \(1, 5, 6, 4\)$"),
+    ],
+)
+def test_what_seems_to_be_meant(function, shapes, message):
+    """Gradients have the shape of the absent operand last."""
+    first, second = (cyrt.zeros(each, dtype=cyrt.float32) for each in shapes[:2])
+    absent = shapes[2:]
+    operands = (*absent, second) if function is nn.conv_input_vjp else (second, *absent)
+    with pytest.raises(ValueError, match=message):
+        function(first, *operands)
+
+
 def test_wrong_types():
     x, w = cyrt.zeros((2, 5, 6), dtype=cyrt.float32), cyrt.zeros((4, 3, 6), dtype=cyrt.float32)
     with pytest.raises(TypeError, match="x of int32 and weight of float32"):
