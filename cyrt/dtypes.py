@@ -172,9 +172,7 @@ def dtype(name: Any) -> DType:
         # The elements of an array on a device are not read: that would wait for it.
         shape = getattr(name, "shape", ())
         text = f"an {type(name).__name__} of shape {shape}" if shape else repr(name)
-        raise TypeError(
-            f"{text} is not an element type; the types are {', '.join(_BY_NAME)}{hint}"
-        )
+        raise TypeError(f"{text} is not an element type; the types are {', '.join(_BY_NAME)}{hint}")
     return found
 
 
