@@ -37,7 +37,7 @@ def fault(python):
     def run(kernel, geometry="1, 32", arguments="memory", **environment):
         program = PROGRAM.replace("KERNEL", kernel).replace("GEOMETRY", geometry)
         done = python(program.replace("ARGUMENTS", arguments), **environment)
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == 0, done.stdout + done.stderr
         printed, _, fault = done.stdout.partition("fault: ")
         name, _, text = fault.partition("\n")
         return name, printed + text
