@@ -20,10 +20,11 @@ thread = threading.Thread(target=work)
 thread.start()
 thread.join()
 """
+    seconds = 3 if fresh else 1
     with pytest.raises(AssertionError) as raised:
-        python(program, seconds=3 if fresh else 1, fresh=fresh)
+        python(program, seconds=seconds, fresh=fresh)
     text = str(raised.value)
-    assert "has not ended after" in text
+    assert f"has not ended after {seconds} s" in text
     assert "begun" in text
     assert "Current thread" in text or "Thread 0x" in text
     assert "in work" in text

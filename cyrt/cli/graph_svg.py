@@ -32,7 +32,7 @@ _GAP, _MOST_GAP = 24.0, 96.0  # between rows; edges that lead far to a side get 
 _TITLE, _LOOP = 26.0, 14.0  # above a batch, and from a repeated part to the line beside it
 _LEGEND_WIDTH, _LEGEND_HEIGHT = 930.0, 44.0
 _LONG_SIDE, _SHORT_SIDE = 1123.0, 794.0  # an A4 page's
-_SWEEPS, _STRAIGHT = 4, 8.0  # over the rows; weight of an edge that passes rows: a node's is 1
+_SWEEPS, _STRAIGHT = 4, 8.0  # passes over the rows; weight of a long edge, where a node has 1
 
 
 def titles(batches: Sequence[Plan | Fusion]) -> list[str]:

@@ -46,8 +46,8 @@ cdef enum:
 
 # Each argument of the library's functions is an integer or an address, and has a register, or eight
 # bytes of the stack, of its own in the calling conventions of all platforms that CUDA has (System V
-# and Windows for x86-64, AAPCS64). So all functions are called as this type; they do not read words
-# behind their last argument.
+# and Windows for x86-64, AAPCS64). This type therefore serves for all functions: a function ignores
+# the words after its last argument.
 ctypedef int (*Function)(
     unsigned long long, unsigned long long, unsigned long long, unsigned long long,
     unsigned long long, unsigned long long, unsigned long long, unsigned long long,
@@ -147,7 +147,7 @@ cdef class KnownCall:
     cdef bint asked                 # the sizes are known
     cdef size_t[2] sizes            # on the device, in units, and on the host, in bytes
     cdef size_t unit
-    cdef unsigned int commands      # that it is taken to put on the stream
+    cdef unsigned int commands      # estimate of the commands that a call puts on the stream
 
 
 @functools.lru_cache(maxsize=256)

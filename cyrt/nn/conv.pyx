@@ -297,7 +297,7 @@ cdef bint fits_exchanged(str name, const Function* function, Array source, Array
     try:
         read_call(&call, name, function, other, source, bias, absent, stride, padding, dilation,
                   input_dilation, groups, activation)
-    except Exception:
+    except (TypeError, ValueError):
         return False
     return True
 

@@ -121,7 +121,7 @@ def is_of_others(value: Any) -> bool:
 
 
 def is_on_host(value: Any) -> bool:
-    """Whether another library's array lies in memory of the host."""
+    """Return whether the elements of another library's array are in host memory."""
     if hasattr(value, "__dlpack_device__"):
         kind, _ = value.__dlpack_device__()
         return int(kind) == 1  # kDLCPU of dlpack.h

@@ -66,7 +66,7 @@ def _derive(parent: int, number: int, purpose: int) -> int:
 
 
 class _Thread(local):
-    """What a thread notes of the keys of its calls, and the keys that it uses again."""
+    """The keys that a thread's calls have used, and those that they are to use again."""
 
     used: list[Key] | None = None
     again: list[Key] | None = None  # the next one is the last

@@ -24,7 +24,8 @@ from cyrt.random.variates import check_parameter, chisquare, gamma, gumbel, pois
 from cyrt.runtime.device import Device
 
 _Device = Device | SupportsIndex | str | None
-# Of uniform numbers, it replaces 0, whose root has no derivative; the others stay as they are.
+# The lower bound of the uniform numbers, since the root has no derivative at 0. Numbers above 0
+# stay as they are: the sum rounds to them.
 _LEAST_ROOT = 1e-30
 
 
