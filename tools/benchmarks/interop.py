@@ -168,6 +168,7 @@ def _torch_rows(session: Session) -> Iterator[Row]:
 
 
 def _triton_rows(session: Session) -> Iterator[Row]:
+    """Triton's own launch, and launches of the same function as a kernel of cyrt."""
     import torch
 
     x = torch.arange(N, dtype=torch.float32, device="cuda")
@@ -179,6 +180,19 @@ def _triton_rows(session: Session) -> Iterator[Row]:
     call()
     assert torch.equal(y, x + 1)
     yield Row("Triton's own", "a kernel on tensors", host=_time(session, _repeat(call)))
+    kernel = cyrt.Kernel.from_triton(
+        triton_add_one, signature="*kfp32, *fp32, i32", constants={"B": BLOCK}
+    )
+    own, out = cyrt.arange(N, dtype="float32"), cyrt.zeros(N)
+    for what, repeat, source, target in (
+        ("on cyrt's arrays", _repeat, own, out),
+        ("on tensors, outside of batch()", _repeat, x, y.zero_()),
+        ("on tensors, inside batch()", _batched, x, y.zero_()),
+    ):
+        took = _time(session, repeat(partial(kernel[GRID], source, target, N)))
+        host = target.numpy() if isinstance(target, cyrt.Array) else target.cpu().numpy()
+        np.testing.assert_array_equal(host, np.arange(1, N + 1, dtype=np.float32))
+        yield Row("Kernel.from_triton", what, host=took)
 
 
 def _cupy_rows(session: Session) -> Iterator[Row]:
