@@ -18,8 +18,12 @@ from typing import Any
 import numpy as np
 
 import cyrt
+from cyrt.builtin import background
+from cyrt.graph import fusion, plan_cache
 
 ROUNDS = 12
+SETTLE_SECONDS = 60.0
+QUIET = 8  # loops in a row in which nothing is compiled or compared, until a loop is settled
 
 
 @dataclass(frozen=True)
@@ -220,6 +224,17 @@ def _cupy() -> Library:
         elapsed,
         cupy.cuda.get_current_stream().synchronize,
     )
+
+
+def settle_fusion(run: Callable[[], object]) -> None:
+    """Run a loop until everything that is hot in it is compiled and judged."""
+    end = time.monotonic() + SETTLE_SECONDS
+    hot = quiet = 0
+    while quiet < QUIET and time.monotonic() < end:
+        before, hot = hot, fusion.counts()[0]
+        judged = all(each.judged for each in plan_cache.list_fused_plans())
+        quiet = quiet + 1 if hot == before and judged and not background.is_compiling() else 0
+        run()
 
 
 def main(

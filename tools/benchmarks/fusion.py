@@ -16,17 +16,16 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from common import Row, Session, main
+from common import SETTLE_SECONDS, Row, Session, main, settle_fusion
 
 import cyrt
 from cyrt import settings
 from cyrt.builtin import background
-from cyrt.graph import fusion, plan_cache
+from cyrt.graph import plan_cache
 
 State = tuple[Any, ...]
 FUSING = "cyrt, fused"
-ITERATIONS, SETTLE_SECONDS = 300, 60.0
-QUIET = 8  # loops in a row in which nothing is compiled or compared, until it is timed
+ITERATIONS = 300
 CHECKED, FUSED = 3, 60  # iterations of the checks
 RATE, DECAY, SECOND_DECAY, EPSILON = 1e-3, 0.9, 0.999, 1e-8
 
@@ -343,18 +342,6 @@ def _check_fused(contender: Contender, program: Program) -> None:
     assert found[0] == found[1], f"{program.name}: fused and plain results differ"
 
 
-def _settle(contender: Contender, run: Callable[[], float]) -> None:
-    """Run a loop; if it is fused, until everything that is hot is compiled and judged."""
-    run()
-    end = time.monotonic() + SETTLE_SECONDS
-    hot = quiet = 0
-    while contender.name == FUSING and quiet < QUIET and time.monotonic() < end:
-        before, hot = hot, fusion.counts()[0]
-        judged = all(each.judged for each in plan_cache.list_fused_plans())
-        quiet = quiet + 1 if hot == before and judged and not background.is_compiling() else 0
-        run()
-
-
 def _unfused(before: dict[str, int], after: dict[str, int]) -> str:
     """Return a note on the batches that were launched in between and not fused."""
     launches = after["launches"] - before["launches"]
@@ -389,7 +376,9 @@ def _time(contender: Contender, program: Program) -> tuple[float, str]:
 
     # The loops that are timed begin as those before them, at the same place of a batch.
     plan_cache.forget()
-    _settle(contender, run)
+    run()
+    if contender.name == FUSING:
+        settle_fusion(run)
     encoder = cyrt.current_encoder()
     before = encoder.stats()
     took = min(run() for _ in range(5))
