@@ -108,12 +108,13 @@ template <class Shape> __device__ inline uint32 index(int i, uint32 thread) {
     return i / Shape::WORD * Shape::SIDE * Shape::WORD + thread * Shape::WORD + i % Shape::WORD;
 }
 
-template <class Shape, class To>
-__device__ inline void store_sums(To* out, const Product& args, uint32 first_m, uint32 first_n,
-                                  uint32 x, uint32 y,
-                                  const typename Shape::C (&sums)[Shape::R][Shape::R]) {
+// The thread's sums are those of a tile at (first_m, first_n) of the matrix that begins at `first` of
+// the results.
+template <class Shape, class To, class Results>
+__device__ inline void finish_sums(const Product& args, const Results& results, int64 first,
+                                   uint32 first_m, uint32 first_n, uint32 x, uint32 y,
+                                   const typename Shape::C (&sums)[Shape::R][Shape::R]) {
     constexpr int WORD = Shape::WORD;
-    __builtin_assume(__isGlobal(out));
 #pragma unroll
     for (int i = 0; i < Shape::R; ++i) {
         uint32 m = first_m + index<Shape>(i, y);
@@ -121,23 +122,24 @@ __device__ inline void store_sums(To* out, const Product& args, uint32 first_m, 
 #pragma unroll
         for (int j = 0; j < Shape::R; j += WORD) {
             uint32 n = first_n + index<Shape>(j, x);
-            To* to = out + int64(m) * args.n + n;
-            Items<To, WORD> word;
+            int64 place = first + int64(m) * args.n + n;
+            if (Results::VECTORS && args.flags & PRODUCT_VECTOR_OUT) {
+                Items<To, WORD> word;
 #pragma unroll
-            for (int v = 0; v < WORD; ++v) word.item[v] = cast<To>(sums[i][j + v]);
-            if (args.flags & PRODUCT_VECTOR_OUT) {
-                if (n < args.n) store_vector<WORD>(to, word);
+                for (int v = 0; v < WORD; ++v) word.item[v] = cast<To>(sums[i][j + v]);
+                if (n < args.n) store_vector<WORD>(global<To>(args.out) + place, word);
             } else {
 #pragma unroll
                 for (int v = 0; v < WORD; ++v) {
-                    if (n + v < args.n) to[v] = word.item[v];
+                    if (n + v < args.n) results(args.out, place + v, sums[i][j + v]);
                 }
             }
         }
     }
 }
 
-template <class T, class Shape> __device__ inline void product(const Product& args) {
+template <class T, class Shape, class Results = StoreResults<T>>
+__device__ inline void product(const Product& args, const Results& results = {}) {
     using C = typename Shape::C;
     constexpr int R = Shape::R, WORD = Shape::WORD, DEPTH = Shape::DEPTH;
     __shared__ typename Shape::Shared tile_a[2], tile_b[2];
@@ -204,11 +206,10 @@ template <class T, class Shape> __device__ inline void product(const Product& ar
     int64 size = int64(args.m) * args.n;
     if (args.flags & MATMUL_PARTS) {
         int64 batches = gridDim.x / (args.tiles_m.size * args.tiles_n.size * args.parts.size);
-        store_sums<Shape>(static_cast<C*>(args.out) + (part * batches + batch) * size, args,
-                          first_m, first_n, x, y, sums);
+        finish_sums<Shape, C>(args, StoreResults<C>(), (part * batches + batch) * size, first_m,
+                              first_n, x, y, sums);
     } else {
-        store_sums<Shape>(static_cast<T*>(args.out) + batch * size, args, first_m, first_n, x, y,
-                          sums);
+        finish_sums<Shape, T>(args, results, batch * size, first_m, first_n, x, y, sums);
     }
 }
 
@@ -218,58 +219,9 @@ template <class T> using Small = MatmulTile<T, 8, 4, sizeof(compute_of<T>) <= 4 
 
 }  // namespace cyrt
 
-#define CYRT_MATMUL(NAME, TYPE)                                    \
-    extern "C" __global__ void __launch_bounds__(256, 2)           \
-        NAME(const __grid_constant__ cyrt::Product args) {         \
-        cyrt::product<TYPE, cyrt::Large<TYPE>>(args);              \
-    }                                                              \
-    extern "C" __global__ void __launch_bounds__(64)               \
-        NAME##_small(const __grid_constant__ cyrt::Product args) { \
-        cyrt::product<TYPE, cyrt::Small<TYPE>>(args);              \
-    }                                                              \
-    extern "C" __global__ void __launch_bounds__(256)              \
-        NAME##_rows(const __grid_constant__ cyrt::Dot args) {      \
-        cyrt::rows<TYPE>(args);                                    \
-    }                                                              \
-    extern "C" __global__ void __launch_bounds__(1024)             \
-        NAME##_columns(const __grid_constant__ cyrt::Dot args) {   \
-        cyrt::columns<TYPE>(args);                                 \
-    }                                                              \
-    extern "C" __global__ void __launch_bounds__(256)              \
-        NAME##_parts(const __grid_constant__ cyrt::Parts args) {   \
-        cyrt::sum_parts<TYPE>(args);                               \
+// A kernel; its function, with template arguments, comes last.
+#define CYRT_PRODUCT(NAME, STRUCT, BOUNDS, ...)               \
+    extern "C" __global__ void __launch_bounds__ BOUNDS NAME( \
+        const __grid_constant__ cyrt::STRUCT args) {          \
+        cyrt::__VA_ARGS__(args);                              \
     }
-
-// Kernels for up to EIGHTS times 8 rows of float32.
-#define CYRT_SKINNY(NAME, TYPE, EIGHTS, ROWS)                                                    \
-    extern "C" __global__ void __launch_bounds__(32 * SKINNY_WARPS(EIGHTS, sizeof(TYPE)),        \
-                                                 SKINNY_BLOCKS(sizeof(TYPE)))                    \
-        NAME##_skinny_##ROWS(const __grid_constant__ cyrt::Skinny args) {                        \
-        cyrt::skinny<TYPE, cyrt::AlongSum<TYPE, 1>, EIGHTS, SKINNY_STEPS(EIGHTS, sizeof(TYPE))>( \
-            args);                                                                               \
-    }                                                                                            \
-    extern "C" __global__ void __launch_bounds__(32 * SKINNY_WARPS(EIGHTS, sizeof(TYPE)),        \
-                                                 SKINNY_BLOCKS(sizeof(TYPE)))                    \
-        NAME##_skinny_across_##ROWS(const __grid_constant__ cyrt::Skinny args) {                 \
-        cyrt::skinny<TYPE, cyrt::AcrossSum, EIGHTS, SKINNY_STEPS(EIGHTS, sizeof(TYPE))>(args);   \
-    }
-#define CYRT_MATMUL_SKINNY(NAME, TYPE) \
-    CYRT_SKINNY(NAME, TYPE, 1, 8)      \
-    CYRT_SKINNY(NAME, TYPE, 2, 16)
-// Kernels for 16-bit floats, by tiles of TILES times 16 rows of the matrix.
-#define CYRT_SKINNY_RING(NAME, TYPE, EIGHTS, TILES, SIZES)                        \
-    extern "C" __global__ void __launch_bounds__(32 * RING_WARPS(TILES), 1)       \
-        NAME##_skinny_##SIZES(const __grid_constant__ cyrt::Skinny args) {        \
-        cyrt::skinny_ring<TYPE, cyrt::AlongRing<TYPE, TILES>, EIGHTS>(args);      \
-    }                                                                             \
-    extern "C" __global__ void __launch_bounds__(32 * RING_WARPS(TILES), 1)       \
-        NAME##_skinny_across_##SIZES(const __grid_constant__ cyrt::Skinny args) { \
-        cyrt::skinny_ring<TYPE, cyrt::AcrossRing<TYPE, TILES>, EIGHTS>(args);     \
-    }
-#define CYRT_MATMUL_SKINNY_RINGS(NAME, TYPE)  \
-    CYRT_SKINNY_RING(NAME, TYPE, 1, 1, 8x16)  \
-    CYRT_SKINNY_RING(NAME, TYPE, 1, 2, 8x32)  \
-    CYRT_SKINNY_RING(NAME, TYPE, 2, 1, 16x16) \
-    CYRT_SKINNY_RING(NAME, TYPE, 2, 2, 16x32) \
-    CYRT_SKINNY_RING(NAME, TYPE, 4, 2, 32x32) \
-    CYRT_SKINNY_RING(NAME, TYPE, 8, 2, 64x32)

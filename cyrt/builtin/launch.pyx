@@ -34,7 +34,8 @@ def launches_of(function):
     Returns
     -------
     list of tuple
-        The serial number of each kernel, its packed parameters, grid and block.
+        The serial number of each kernel, its packed parameters, grid, block and bytes of dynamic
+        shared memory.
     """
     cdef Recorder encoder = encoder_of(current_state(current_ordinal()))
     cdef list listed = []
@@ -44,7 +45,8 @@ def launches_of(function):
         function()
     finally:
         encoder.listed, encoder.direct = None, direct
-    return [((<LoadedFunction?>each[1]).serial, each[5], each[2], each[3]) for each in listed]
+    return [((<LoadedFunction?>each[1]).serial, each[5], each[2], each[3], each[4])
+            for each in listed]
 
 
 cdef inline Block* block_on(int ordinal, Memory memory) except NULL:

@@ -23,7 +23,7 @@ from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.product cimport (
     AHEAD, BLOCK, SMALL_BLOCK, VECTOR_BYTES, WARP, WAVES, Dot, Problem, is_aligned, set_outer,
 )
-from cyrt.builtin.rows.matmul import MOST_ROWS, SERVED, VARIANTS
+from cyrt.builtin.rows.matmul import KERNELS, MOST_ROWS, SERVED
 from cyrt.builtin.rows.matmul import SKINNY as SIZES
 from cyrt.builtin.skinny cimport Skinny, choose_ring, choose_skinny
 from cyrt.builtin.space cimport (
@@ -105,7 +105,7 @@ cdef struct ProductPlan:
 
 cdef int MATMUL = op_code("matmul")
 cdef int COPY = op_code("copy")
-cdef int SKINNY = len(VARIANTS)       # the first kernel of a matrix along the summed dimension
+cdef int SKINNY = len(KERNELS)        # the first kernel of a matrix along the summed dimension
 # These three arrays are indexed by the code of an element type.
 cdef int[64] kernel_types             # the type whose kernels compute it; -1: none
 cdef int[64] num_sizes                # the skinny kernels of each layout

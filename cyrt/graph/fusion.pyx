@@ -22,7 +22,7 @@ from cyrt.graph.recording cimport (
 )
 from cyrt.graph.seam cimport builtin
 from cyrt.runtime.device cimport Device, contexts, enter, enter_quietly, leave, leave_quietly
-from cyrt.runtime.module cimport LoadedFunction
+from cyrt.runtime.module cimport LoadedFunction, allow_smem
 from cyrt.logger import logger
 from cyrt.runtime.state cimport DEVICE_MEMORY, READ, StreamState
 
@@ -210,9 +210,9 @@ cdef int add_plain(Fusion self, int index) except -1:
 
 cdef int make_room(Fusion self, list kernels) except -1:
     """Allocate what `add_kernel` fills for all kernels."""
-    cdef size_t addresses = sum([len(each[6]) for each in kernels])
-    cdef size_t equal = sum([len(address[4]) for each in kernels for address in each[6]])
-    cdef size_t unwritten = sum([len(each[7]) for each in kernels])
+    cdef size_t addresses = sum([len(each[7]) for each in kernels])
+    cdef size_t equal = sum([len(address[4]) for each in kernels for address in each[7]])
+    cdef size_t unwritten = sum([len(each[8]) for each in kernels])
     self.alignments = <Alignment*>malloc((addresses + 1) * sizeof(Alignment))
     self.pairs = <Pair*>malloc((equal + 1) * sizeof(Pair))
     self.unwritten = <int*>malloc((unwritten + 1) * sizeof(int))
@@ -229,7 +229,8 @@ cdef int add_kernel(Fusion self, tuple unit, dict fixed) except -1:
     cdef Geometry geometry
     cdef size_t start
     cdef int node, u
-    function, params, grid, block, nodes, numbers, addresses, unwritten = unit
+    function, params, grid, block, smem, nodes, numbers, addresses, unwritten = unit
+    allow_smem(function, smem)
     if <Py_ssize_t>function.layout.nbytes != len(params):
         raise ValueError(f"{function.name}: {len(params)} bytes of parameters, expected "
                          f"{function.layout.nbytes}")
@@ -237,6 +238,7 @@ cdef int add_kernel(Fusion self, tuple unit, dict fixed) except -1:
     memset(&geometry, 0, sizeof(geometry))
     geometry.grid = [grid[0], grid[1], grid[2]]
     geometry.block = [block[0], block[1], block[2]]
+    geometry.smem = smem
     operation.kind = KERNEL
     operation.flags = PROGRAMMATIC if function.programmatic else 0
     operation.function, operation.serial = function.handle, function.serial
@@ -326,9 +328,10 @@ cdef class Fusion(Execs):
 
     def describe(self):
         """Return a tuple for each node of the script: the serial of its kernel, or None if it is no
-        plain kernel; its parameters, grid and block; and for each of its uses a tuple ``(block,
-        generation, access, dead, address, size)``, the last two of the block's memory. `access` is
-        0 for a read, 1 for a write of a part of the block, 2 for a write of all of it."""
+        plain kernel; its parameters, grid, block and bytes of dynamic shared memory; and for each
+        of its uses a tuple ``(block, generation, access, dead, address, size)``, the last two of
+        the block's memory. `access` is 0 for a read, 1 for a write of a part of the block, 2 for a
+        write of all of it."""
         cdef const Recording* plain = self.plain
         cdef const Node* node
         cdef const Geometry* geometry
@@ -347,7 +350,7 @@ cdef class Fusion(Execs):
                 node.serial if single else None,
                 (<const char*>plain.blob + node.params)[:node.param_bytes],
                 (geometry.grid[0], geometry.grid[1], geometry.grid[2]),
-                (geometry.block[0], geometry.block[1], geometry.block[2]), uses))
+                (geometry.block[0], geometry.block[1], geometry.block[2]), geometry.smem, uses))
         return found
 
     @property
@@ -369,7 +372,7 @@ cdef class Fusion(Execs):
         units : list
             Its nodes in order, each with the indices of those that it waits for: ``(node,
             sources)``, or ``(kernel, sources)``. A kernel is ``(function, params, grid, block,
-            nodes, numbers, addresses, unwritten)``: its `nodes` in order; `numbers` are ``(node,
+            smem, nodes, numbers, addresses, unwritten)``: its `nodes` in order; `numbers` are ``(node,
             source, target, size)``, parts of their parameters that may change, and where they are
             in those of the kernel; `addresses` are ``(node, source, target, mask, equal)``,
             addresses that may change, with the bits that must be 0, and ``(node, source)`` of those

@@ -7,23 +7,14 @@
 // `sum_parts` adds the parts, in one order always.
 #pragma once
 
-#include "complex_math.cuh"
 #include "dependency.cuh"
 #include "memory.cuh"
+#include "product.cuh"
 #include "reduce.cuh"
 #include "strided.cuh"
 #include "params/matmul.h"
 
 namespace cyrt {
-
-template <class C> __device__ inline void multiply_add(C& sum, C a, C b) { sum += a * b; }
-template <class T>
-__device__ inline void multiply_add(complex<T>& sum, complex<T> a, complex<T> b) {
-    sum.re += a.re * b.re;
-    sum.re -= a.im * b.im;
-    sum.im += a.re * b.im;
-    sum.im += a.im * b.re;
-}
 
 template <class C> __device__ inline C conjugate(C a, uint32) { return a; }
 template <class T> __device__ inline complex<T> conjugate(complex<T> a, uint32 flags) {
@@ -56,12 +47,13 @@ __device__ inline void multiply_all(Items<compute_of<T>, N>& sums, const Items<T
     }
 }
 
-template <class T>
-__device__ inline void store_sum(const Dot& args, int64 place, int64 part, compute_of<T> sum) {
+template <class T, class Results>
+__device__ inline void finish_sum(const Dot& args, const Results& results, int64 place, int64 part,
+                                  compute_of<T> sum) {
     if (args.flags & MATMUL_PARTS) {
         static_cast<compute_of<T>*>(args.out)[part * args.rows * args.columns + place] = sum;
     } else {
-        static_cast<T*>(args.out)[place] = cast<T>(sum);
+        results(args.out, place, sum);
     }
 }
 
@@ -124,7 +116,8 @@ __device__ inline compute_of<T> sum_row(const Dot& args, const T* a, const T* b,
 }
 
 // blockDim.x threads, a power of two, share a row; blockDim.y rows make whole warps.
-template <class T> __device__ inline void rows(const Dot& args) {
+template <class T, class Results = StoreResults<T>>
+__device__ inline void rows(const Dot& args, const Results& results = {}) {
     using C = compute_of<T>;
     __shared__ alignas(16) unsigned char bytes[32 * sizeof(C)];
     C* of_warp = reinterpret_cast<C*>(bytes);
@@ -154,7 +147,7 @@ template <class T> __device__ inline void rows(const Dot& args) {
             for (uint32 w = 1; w < blockDim.x / 32; ++w) sum = sum + of_warp[warp + w];
         }
     }
-    if (threadIdx.x == 0 && row < args.rows) store_sum<T>(args, row, part, sum);
+    if (threadIdx.x == 0 && row < args.rows) finish_sum<T>(args, results, row, part, sum);
 }
 
 // Adds up the sums of all threads of a column, in a block of x times y threads: x is a power of two
@@ -191,9 +184,9 @@ template <class C, int N> __device__ inline C sum_columns(Items<C, N> sums) {
 
 // A block takes blockDim.x * N columns, side by side in the result. It waits for what the kernel
 // depends on.
-template <class T, int N>
-__device__ inline void sum_products(const Dot& args, const T* a, const T* b, uint32 row,
-                                    uint32 chunk, uint32 part) {
+template <class T, int N, class Results>
+__device__ inline void sum_products(const Dot& args, const Results& results, const T* a, const T* b,
+                                    uint32 row, uint32 chunk, uint32 part) {
     constexpr int AHEAD = 4;
     uint32 left = chunk * blockDim.x * N, column = left + threadIdx.x * N;
     int64 begin = part * args.depth, limit = begin + args.depth;
@@ -240,11 +233,12 @@ __device__ inline void sum_products(const Dot& args, const T* a, const T* b, uin
     auto sum = sum_columns(sums);
     uint32 thread = threadIdx.y * blockDim.x + threadIdx.x;
     if (thread < blockDim.x * N && left + thread < args.columns) {
-        store_sum<T>(args, int64(row) * args.columns + left + thread, part, sum);
+        finish_sum<T>(args, results, int64(row) * args.columns + left + thread, part, sum);
     }
 }
 
-template <class T> __device__ inline void columns(const Dot& args) {
+template <class T, class Results = StoreResults<T>>
+__device__ inline void columns(const Dot& args, const Results& results = {}) {
     uint32 rest = divide(blockIdx.x, args.parts), row = divide(rest, args.chunks);
     uint32 part = blockIdx.x - rest * args.parts.size, chunk = rest - row * args.chunks.size;
     int64 offsets[2];
@@ -254,13 +248,14 @@ template <class T> __device__ inline void columns(const Dot& args) {
     __builtin_assume(__isGlobal(a));
     __builtin_assume(__isGlobal(b));
     if (args.flags & DOT_VECTOR) {
-        sum_products<T, items_of<T>>(args, a, b, row, chunk, part);
+        sum_products<T, items_of<T>>(args, results, a, b, row, chunk, part);
     } else {
-        sum_products<T, 1>(args, a, b, row, chunk, part);
+        sum_products<T, 1>(args, results, a, b, row, chunk, part);
     }
 }
 
-template <class T> __device__ inline void sum_parts(const Parts& args) {
+template <class T, class Results = StoreResults<T>>
+__device__ inline void sum_parts(const Parts& args, const Results& results = {}) {
     using C = compute_of<T>;
     constexpr int AHEAD = 4;
     wait_for_dependencies(args);
@@ -283,7 +278,7 @@ template <class T> __device__ inline void sum_parts(const Parts& args) {
         }
     }
     C whole = sum_columns(sum);
-    if (threadIdx.y == 0 && place < args.n) static_cast<T*>(args.out)[place] = cast<T>(whole);
+    if (threadIdx.y == 0 && place < args.n) results(args.out, place, whole);
 }
 
 }  // namespace cyrt

@@ -9,6 +9,7 @@
 
 #include "dependency.cuh"
 #include "linear_epilogue.cuh"
+#include "product.cuh"
 #include "skinny_tiles.cuh"
 #include "strided.cuh"
 
@@ -89,8 +90,8 @@ __device__ inline void multiply_steps(typename Wide::Few::Sums (&sums)[EIGHTS][W
 
 // A block of 32 by y threads takes Wide::ROWS rows of the matrix; its warps take every y-th AHEAD
 // steps of the summed dimension. EIGHTS times 8 is the most that the few rows can be.
-template <class T, class Wide, int EIGHTS, int AHEAD, class Args>
-__device__ inline void skinny(const Args& all) {
+template <class T, class Wide, int EIGHTS, int AHEAD, class Args, class Results = StoreResults<T>>
+__device__ inline void skinny(const Args& all, const Results& results = {}) {
     constexpr int ROWS = Wide::ROWS, COLUMNS = 8 * EIGHTS;
     extern __shared__ float shared[];  // of each warp: COLUMNS by ROWS
     const Skinny& args = product_of(all);
@@ -163,7 +164,7 @@ __device__ inline void skinny(const Args& all) {
             global<T>(args.out)[batch * size + place] =
                 LinearEpilogue<T>(all, index, place).apply(all, sum, gated_sum);
         } else {
-            global<T>(args.out)[batch * size + place] = cast<T>(sum);
+            results(args.out, batch * size + place, sum);
         }
     }
 }

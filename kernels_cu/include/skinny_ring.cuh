@@ -9,6 +9,7 @@
 
 #include "async_copy.cuh"
 #include "dependency.cuh"
+#include "product.cuh"
 #include "skinny_tiles.cuh"
 #include "strided.cuh"
 
@@ -166,9 +167,10 @@ template <class T, class Wide, int EIGHTS> struct Supply {
     }
 };
 
-// Adds up the warps' sums of a work, and stores its results.
-template <class T, int COLUMNS, int ROWS>
-__device__ inline void store_work(const Skinny& args, const Work& work, const float* sums) {
+// Adds up the warps' sums of a work: its results.
+template <int COLUMNS, int ROWS, class Results>
+__device__ inline void finish_work(const Skinny& args, const Results& results, const Work& work,
+                                   const float* sums) {
     int64 size = int64(args.few) * args.wide;
 #pragma unroll 1
     for (uint32 i = threadIdx.y * 32 + threadIdx.x; i < args.few * ROWS; i += 32 * blockDim.y) {
@@ -180,7 +182,7 @@ __device__ inline void store_work(const Skinny& args, const Work& work, const fl
             int64 batches = args.works / (args.tiles.size * args.parts.size);
             global<float>(args.out)[(work.part * batches + work.batch) * size + place] = sum;
         } else {
-            global<T>(args.out)[work.batch * size + place] = cast<T>(sum);
+            results(args.out, work.batch * size + place, sum);
         }
     }
 }
@@ -188,7 +190,8 @@ __device__ inline void store_work(const Skinny& args, const Work& work, const fl
 // Blocks of 32 by y threads. A block takes every gridDim.x-th tile of 16 times TILES rows of the
 // matrix; its warps take every y-th step of the summed dimension. STAGES steps of a warp are on their
 // way, also beyond the end of a tile. EIGHTS times 8 is the most that the few rows can be.
-template <class T, class Wide, int EIGHTS> __device__ inline void skinny_ring(const Skinny& args) {
+template <class T, class Wide, int EIGHTS, class Results = StoreResults<T>>
+__device__ inline void skinny_ring(const Skinny& args, const Results& results = {}) {
     constexpr int TILES = Wide::TILES, ROWS = RING_ROWS * TILES, COLUMNS = 8 * EIGHTS;
     constexpr int STAGES = RING_STAGES(EIGHTS), STAGE = RING_STAGE_BYTES(TILES, EIGHTS);
     extern __shared__ uint4 steps[];  // of each warp: STAGES steps, and then the sums of all
@@ -256,7 +259,7 @@ template <class T, class Wide, int EIGHTS> __device__ inline void skinny_ring(co
             }
         }
         __syncthreads();
-        store_work<T, COLUMNS, ROWS>(args, work, sums_of_block);
+        finish_work<COLUMNS, ROWS>(args, results, work, sums_of_block);
     }
 }
 

@@ -4,6 +4,7 @@
 
 #include "memory.cuh"
 #include "mma.cuh"
+#include "product.cuh"
 #include "reduce.cuh"
 #include "params/matmul.h"
 
@@ -116,8 +117,9 @@ template <int K> struct Eight<float32, K> {
     __device__ void multiply(Sums& sums, int index, uint32 low, uint32 high) const {
 #pragma unroll
         for (int i = 0; i < 8; ++i) {
-            sums[0][i] += __uint_as_float(low) * __uint_as_float(row[i].word[index]);
-            sums[1][i] += __uint_as_float(high) * __uint_as_float(row[i].word[index]);
+            float x = __uint_as_float(row[i].word[index]);
+            multiply_add(sums[0][i], __uint_as_float(low), x);
+            multiply_add(sums[1][i], __uint_as_float(high), x);
         }
     }
     // Adds the sums of a group's lanes: half of them change hands, then half of those.

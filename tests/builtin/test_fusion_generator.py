@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
 import struct
 
@@ -59,7 +60,7 @@ def launch(fused):
     ).code
     for each in fused:
         kernel = cyrt.Kernel(code, each.name, signature=f"void {each.name}(Args)")
-        kernel[each.grid, each.block](each.params)
+        kernel[each.grid, each.block, each.smem](each.params)
 
 
 def bits(array):
@@ -301,11 +302,12 @@ def rows_of(name):
 
 @pytest.mark.parametrize("name", ["float32", "float16", "bfloat16", "float64", "int32", "int64"])
 def test_pairs_of_operations(name, rng):
-    """Those of float32 with each other, and of other types with products and sums."""
+    """Those of float32 with each other, and of other types with products and sums; with
+    CYRT_TEST_PAIRS=all, those of every type with each other."""
     rows = rows_of(name)
     assert len(rows) >= 15
     firsts = rows
-    if name != "float32":
+    if name != "float32" and os.environ.get("CYRT_TEST_PAIRS") != "all":
         firsts = [row for row in rows if row.op in {*PRODUCTS_AND_SUMS, "negative"}]
     check_pairs(name, firsts, rows, rng)
 
@@ -618,7 +620,9 @@ def test_reductions_that_divide_rows_otherwise_are_refused(rng):
             launches_of(lambda: cyrt.sum(x, axis=0)),
             launches_of(lambda: cyrt.sum(wide)),
         )
-    with pytest.raises(ValueError, match="neither elementwise nor a reduction along rows"):
+    with pytest.raises(
+        ValueError, match="neither elementwise, nor a reduction along rows, nor a product"
+    ):
         fusion.describe(*columns[0])
     with pytest.raises(ValueError, match="several parts, or several rows"):
         fusion.describe(*parts[0])
@@ -629,10 +633,13 @@ def test_reductions_that_divide_rows_otherwise_are_refused(rng):
 
 def test_what_is_not_described(rng):
     x, matrix = array(rng, 64), array(rng, 40, 30)
+    wide, double = array(rng, 512, 512), array(rng, 30, 40, name="float64")
     with cyrt.Stream():
-        ((serial, params, grid, block),) = launches_of(lambda: x + 1)
-        transposed = launches_of(lambda: matrix.T.copy())
+        ((serial, params, grid, block, _),) = launches_of(lambda: x + 1)
         others = launches_of(lambda: cyrt.cumulative_sum(x))
+        tiles = launches_of(lambda: wide.T.copy())
+        parts = launches_of(lambda: array(rng, 16, 2048) @ array(rng, 2048, 16))[-2:]
+        others += launches_of(lambda: double @ double.T)
         # Which of several NaNs comes out is the assembler's choice.
         others += launches_of(lambda: cyrt.sum(matrix.astype("float64"), axis=1))[-1:]
     assert fusion.describe(serial, params, grid, block).row.op == "add"
@@ -640,9 +647,16 @@ def test_what_is_not_described(rng):
         fusion.describe(serial, params + bytes(16), grid, block)
     with pytest.raises(ValueError, match="no built-in kernel"):
         fusion.describe(1 << 60, params, grid, block)
-    for node in others + transposed:
-        with pytest.raises(ValueError, match="another result, to the bit|neither elementwise"):
+    for node in others:
+        with pytest.raises(
+            ValueError, match="another result, to the bit|neither elementwise|make different code"
+        ):
             fusion.describe(*node)
+    with pytest.raises(ValueError, match="a transposition of a large array"):
+        fusion.describe(*tiles[0])
+    with pytest.raises(ValueError, match="parts are summed by another kernel"):
+        fusion.describe(*parts[0])
+    assert fusion.describe(*parts[1]).product is not None
 
 
 # -- what is one kernel ----------------------------------------------------------------------------

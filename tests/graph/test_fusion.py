@@ -533,6 +533,137 @@ def test_independent_operations_are_one_launch(stream):
         assert as_bytes(plain.state) == found
 
 
+# -- products --------------------------------------------------------------------------------------
+
+# The kernel that the operations join: the shapes of the operands, and whether the second one lies
+# along the summed dimension.
+PRODUCTS = {
+    "small": ("cyrt_matmul_float32_small", (64, 70), (70, 100), False),
+    "large": ("cyrt_matmul_float32", (400, 40), (40, 1000), False),
+    "rows": ("cyrt_matmul_float32_rows", (300, 100), (100,), False),
+    "columns": ("cyrt_matmul_float32_columns", (100,), (100, 300), False),
+    "parts": ("cyrt_matmul_float32_parts", (64, 512), (512, 64), False),
+    "batch": ("cyrt_matmul_float32_small", (5, 40, 30), (5, 30, 24), False),
+    "skinny": ("cyrt_matmul_float32_skinny_16", (12, 96), (96, 300), True),
+    "skinny batch": ("cyrt_matmul_float32_skinny_across_8", (3, 4, 64), (3, 64, 128), False),
+    "ring": ("cyrt_matmul_float16_skinny_8x16", (7, 96), (96, 300), True),
+    "ring across": ("cyrt_matmul_bfloat16_skinny_across_64x32", (40, 96), (96, 304), False),
+    "integers": ("cyrt_matmul_uint32_small", (40, 30), (30, 50), False),
+}
+
+
+@pytest.mark.parametrize("case", PRODUCTS)
+def test_operations_join_the_product_before_them(compare, rng, case):
+    kernel, one, other, along = PRODUCTS[case]
+    name = kernel.split("_")[2].replace("uint", "int")
+    values = [rng.integers(-9, 9, shape).astype("float32") for shape in (one, other, other[-1:])]
+
+    def program(settle):
+        x, y, row = (cyrt.asarray(each, dtype=name) for each in values)
+        if along:
+            y = cyrt.asarray(values[1].T, dtype=name).T
+        if y.ndim == 1:
+            row = row[:1]
+        whole = x @ y + 1
+
+        def step(z):
+            twice = whole * 2  # does not follow from the product
+            z = x @ y
+            z = (z + row) * twice
+            return (cyrt.where(whole > 0, z, -z),)
+
+        loop = Loop(step, whole)
+        settle(loop)
+        loop.run(4)
+        nodes = loop.encoder.last_plan().fusion
+        if nodes is not None:
+            joined = [each.operations for each in nodes.nodes if each.operations]
+            assert len(joined) == 1
+            assert kernel in joined[0]
+            assert len(joined[0]) == 7
+        return loop.state
+
+    compare(program)
+
+
+def test_what_a_product_reads_is_not_written_with_it(compare, rng):
+    """An operation behind it that writes an operand of the product is a kernel of its own."""
+    matrix = (rng.standard_normal((48, 48)) / 48).astype(np.float32)
+
+    def program(settle):
+        w = cyrt.asarray(matrix)
+
+        def step(x, b):
+            z = x @ w
+            z = z + b
+            x[...] = z * 0.5  # not while other threads read x
+            return x, b
+
+        loop = Loop(step, cyrt.asarray(matrix), cyrt.ones(48))
+        settle(loop)
+        loop.run(4)
+        return loop.state
+
+    compare(program)
+
+
+def test_a_product_that_is_kept_is_written(stream, rng):
+    with stream():
+        x, y = (cyrt.asarray(rng.standard_normal((40, 40)).astype(np.float32)) for _ in range(2))
+        kept = []
+
+        def step(_):
+            z = x @ y
+            kept[:] = [z] if len(kept) == 7 else []
+            return (z * 2 + 1,)
+
+        loop = Loop(step, x)
+        loop.settle()
+        loop.run_fused(3)
+        kept[:] = [None] * 7
+        loop.run_plain(1)
+        np.testing.assert_array_equal(kept[0].numpy() * 2 + 1, loop.state[0].numpy())
+        np.testing.assert_array_equal(kept[0].numpy(), (x @ y).numpy())
+
+
+def test_operands_of_a_product_that_change_are_patched(stream, rng):
+    values = rng.standard_normal((6, 64, 64)).astype(np.float32)
+    found = []
+    for fuse in True, False:
+        with stream(fuse=fuse):
+            matrices = cyrt.asarray(values)
+            fixed = matrices[5]
+
+            def step(count, total, matrices=matrices, fixed=fixed):
+                return count + 1, total + matrices[count % 5] @ fixed * 0.5
+
+            loop = Loop(step, 0, cyrt.zeros((64, 64)))
+            before = loop.settle()["fused_plans"]
+            loop.run(2 * ROUNDS)
+            after = loop.encoder.stats()["fused_plans"]
+            assert after >= before + 5 if fuse else after == 0
+            found.append(loop.state[1].tobytes())
+    assert found[0] == found[1]
+
+
+def test_small_transpositions_are_copies(compare):
+    def step(x, b):
+        y = x.T.copy()
+        return (y * 0.5 + b).T.copy() - 1, b
+
+    def program(settle):
+        n = 40
+        loop = Loop(step, cyrt.arange(n * n, dtype=cyrt.float32).reshape(n, n), cyrt.ones(n))
+        settle(loop)
+        loop.run(4)
+        fusion = loop.encoder.last_plan().fusion
+        if fusion is not None:
+            assert sum(len(each.operations) for each in fusion.nodes) >= 4, fusion.nodes
+        return loop.state
+
+    compare(program)
+
+
 # -- what varies -----------------------------------------------------------------------------------
 
 
@@ -843,8 +974,8 @@ def test_a_fused_plan_that_is_not_faster_is_dropped(stream, replaced, time, kept
 
 
 def test_what_becomes_of_a_batch_is_told(stream, caplog):
-    def products(x):
-        return (x @ x,)
+    def scan(x):
+        return (cyrt.cumulative_sum(x),)
 
     caplog.set_level("DEBUG", logger="cyrt")
     with stream():
@@ -861,13 +992,13 @@ def test_what_becomes_of_a_batch_is_told(stream, caplog):
         assert after["rejected_plans"] == before["rejected_plans"]
         assert any(f"{batch.outcome}; " in each for each in caplog.messages)
         caplog.clear()
-        loop = Loop(lambda x: products(*products(x)), cyrt.eye(16))
+        loop = Loop(lambda x: scan(*scan(x)), cyrt.zeros(16))
         after = loop.settle()
         batch = loop.encoder.last_plan().fusion
         assert batch.rejected
         assert re.fullmatch(
             r"2 operations are not fused: no two of them can be one kernel "
-            r"\(2 × cyrt_\w+: neither elementwise nor a reduction along rows\)",
+            r"\(2 × cyrt_\w+: neither elementwise, nor a reduction along rows, nor a product\)",
             batch.outcome,
         )
         assert any(batch.outcome in each for each in caplog.messages)
@@ -1116,6 +1247,7 @@ step = st.one_of(
     st.tuples(st.just("shifted"), slot, slot),
     st.tuples(st.just("column"), slot, slot),
     st.tuples(st.just("transposed"), slot, slot),
+    st.tuples(st.just("product"), slot, slot, slot),
     st.tuples(st.just("where"), slot, slot, slot),
     st.tuples(st.just("cast"), slot, slot, st.sampled_from(["int32", "float16"])),
     st.tuples(st.just("integer"), slot, slot, slot, st.sampled_from(INTEGER)),
@@ -1161,6 +1293,9 @@ def run_steps(steps, rounds):
                 arrays[target] = arrays[target] - operands[0][:, :1]
             elif name == "transposed":
                 arrays[target] = operands[0].T.reshape(shape) + 1
+            elif name == "product":
+                z = (operands[0] @ operands[1].T) @ arrays[target]
+                arrays[target] = cyrt.abs(z * 1e-3) - operands[1]
             elif name == "where":
                 arrays[target] = cyrt.where(operands[0] > 0, operands[1], arrays[target])
             elif name == "cast":

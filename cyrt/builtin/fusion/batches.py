@@ -15,18 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from cyrt.builtin import background
-from cyrt.builtin.fusion import (
-    Access,
-    Copy,
-    Fused,
-    Operation,
-    Run,
-    compile,
-    describe,
-    generate,
-    key,
-    load,
-)
+from cyrt.builtin.fusion import Fused, Operation, Run, compile, describe, generate, key, load
 from cyrt.driver.table import driver_info
 from cyrt.graph.partition import READ, Units, Use, dependencies
 from cyrt.logger import logger
@@ -110,15 +99,16 @@ class _Batch:
 
     def __init__(self, nodes: Sequence[tuple[Any, ...]], limit: int) -> None:
         self.limit = limit
-        self.uses: list[list[Use]] = [node[4] for node in nodes]
+        self.uses: list[list[Use]] = [node[5] for node in nodes]
         self.operations: dict[int, Operation] = {}
         self.reasons: dict[int, str] = {}  # why other nodes are no operations that can be fused
-        for index, (serial, params, grid, block, _) in enumerate(nodes):
+        for index, (serial, params, grid, block, smem, uses) in enumerate(nodes):
             if serial is None:
                 self.reasons[index] = "no plain kernel"
                 continue
+            reads = tuple((use[4], use[4] + use[5]) for use in uses if use[2] == READ)
             try:
-                self.operations[index] = describe(serial, params, grid, block)
+                self.operations[index] = describe(serial, params, grid, block, smem, reads)
             except ValueError as error:
                 self.reasons[index] = str(error)
         self.depends = dependencies(self.uses)
@@ -147,7 +137,7 @@ class _Batch:
             numbers = [
                 (each.node, each.source, each.target, each.size)
                 for each in fused.copies
-                if self._access(each).address is None
+                if each.address is None
             ]
             addresses = self._addresses(fused)
             found.append(
@@ -157,6 +147,7 @@ class _Batch:
                         fused.params,
                         fused.grid,
                         fused.block,
+                        fused.smem,
                         fused.nodes,
                         numbers,
                         addresses,
@@ -166,11 +157,6 @@ class _Batch:
                 )
             )
         return found
-
-    def _access(self, copy: Copy) -> Access:
-        """Return the operand of which a part of a kernel's parameters is a copy."""
-        operands = self.operations[copy.node].operands
-        return next(access for access in operands if access.word == copy.source)
 
     def _addresses(self, fused: Fused) -> list[_Address]:
         """Return the addresses of blocks that a kernel only reads, which may change."""
@@ -183,18 +169,14 @@ class _Batch:
         masks = dict(fused.aligned)
         readers: dict[int, list[tuple[int, int]]] = {}  # what reads at each address
         for node in fused.nodes:
-            for access in self.operations[node].operands[1:]:
-                if access.address is not None:
-                    readers.setdefault(access.address, []).append((node, access.word))
+            for address, word in self.operations[node].addresses:
+                readers.setdefault(address, []).append((node, word))
         found = []
         for copy in fused.copies:
-            access = self._access(copy)
-            if access.address is None or any(
-                start <= access.address < end for start, end in written
-            ):
+            if copy.address is None or any(start <= copy.address < end for start, end in written):
                 continue
             own = copy.node, copy.source
-            equal = [each for each in readers[access.address] if each != own]
+            equal = [each for each in readers[copy.address] if each != own]
             found.append((*own, copy.target, masks.get(copy.target, 0), equal))
         return found
 
@@ -261,12 +243,15 @@ class _Batch:
     def _sets(self) -> list[list[Run]]:
         """Return sets of runs that can be one launch: of one kind, and without order."""
         kinds: dict[str, list[Run]] = {}
+        found: list[list[Run]] = []
         for run in self.runs.values():
+            if run.product is not None:  # whose kernel computes with the number of its block
+                found.append([run])
+                continue
             stored = self._stored(run)
             kind = key(run, stored) if stored else None
             if kind is not None:
                 kinds.setdefault(kind, []).append(run)
-        found = []
         for runs in kinds.values():
             sets: list[list[Run]] = []
             for run in runs:

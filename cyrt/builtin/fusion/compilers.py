@@ -55,6 +55,9 @@ def makes_equal(row: Row, origin: str) -> bool:
         return False
     if not origin.startswith("prebuilt"):
         return True  # NVRTC compiles both
+    # Every compiler multiplies and adds as kernels_cu/include/product.cuh says.
+    if row.template == "matmul":
+        return True
     # C's operators are what they are, but for products and sums of parts.
     if "(" not in row.expression and not row.dtype.startswith("complex"):
         return True

@@ -10,16 +10,22 @@ INVARIANTS
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from struct import unpack_from
+from functools import cache, partial
+from struct import pack_into, unpack_from
+from typing import NamedTuple
 
 from cyrt.builtin import catalogue
 from cyrt.builtin.entry import row_of
 from cyrt.builtin.fusion.compilers import makes_equal
 from cyrt.builtin.row import BY_SIZE, Row
+from cyrt.builtin.rows import matmul
 from cyrt.dtypes import dtype
 
 Size = tuple[int, int, int]
+#: The first byte of some memory, and its end.
+Span = tuple[int, int]
 #: Dimensions, innermost first: their sizes and their strides in elements.
 Layout = tuple[tuple[int, int], ...]
 
@@ -37,6 +43,12 @@ _REDUCE_BYTES, _DIVISOR, _KEPT, _COUNTS = 624, 112, 120, 568
 #: Those of which every compiler makes the same: they add, or multiply, or compare.
 REDUCTIONS = frozenset({"sum", "prod", "max", "min", "any", "all", "count_nonzero"})
 _DENSE_INPUTS, _ALIGNED_INPUTS, _STRIDED_INPUTS = 32, 16, 48
+# kernels_cu/params/matmul.h
+_PARTS = 4
+# kernels_cu/params/transpose.h
+_TRANSPOSE_BYTES, _BATCH = 304, 40
+#: The most elements of a transposed array that a kernel reads without tiles in shared memory.
+MAX_TRANSPOSED = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +90,7 @@ class Access:
         """Equal places are the same elements in the same order; their types may differ."""
         return self.address, self.itemsize, self.layout
 
-    def span(self) -> tuple[int, int]:
+    def span(self) -> Span:
         """Return the first byte and the end of the memory; an empty range of a number."""
         if self.address is None:
             return 0, 0
@@ -116,8 +128,40 @@ class Reduction:
 
 
 @dataclass(frozen=True, slots=True)
+class Product:
+    """How the kernel of a product computes its results, which other operations may follow.
+
+    Attributes
+    ----------
+    code : Code
+        Its C++.
+    params : bytes
+        Its parameters. The kernel that it is a part of does not use the result's address.
+    addresses : tuple of (int, int)
+        The addresses of its operands, and where the parameters have them.
+    early : int or None
+        Where the parameters have the word with which the recorder allows early loads.
+    grid, block : tuple of int
+    smem : int
+        Bytes of dynamic shared memory.
+    reads : tuple of (int, int)
+        The memory that it reads.
+    """
+
+    code: matmul.Code
+    params: bytes
+    addresses: tuple[tuple[int, int], ...]
+    early: int | None
+    grid: Size
+    block: Size
+    smem: int
+    reads: tuple[Span, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Operation:
-    """An operation of the catalogue, elementwise or a reduction along rows, with its operands.
+    """An operation of the catalogue with its operands: elementwise, a reduction along rows, or a
+    product.
 
     Attributes
     ----------
@@ -126,18 +170,38 @@ class Operation:
     size : int
         The number of elements that it writes; of a reduction, that it reads.
     operands : tuple of Access
-        The output, and the inputs.
+        The output, and the inputs that are read element by element.
     reduction : Reduction or None
-        None: it is elementwise.
+    product : Product or None
     """
 
     row: Row
     size: int
     operands: tuple[Access, ...]
     reduction: Reduction | None = None
+    product: Product | None = None
+
+    @property
+    def addresses(self) -> list[tuple[int, int]]:
+        """The addresses that it reads, and where its parameters have them."""
+        if self.product is not None:
+            return list(self.product.addresses)
+        return [(each.address, each.word) for each in self.operands[1:] if each.address is not None]
 
 
-def describe(serial: int, params: bytes, grid: Size, block: Size) -> Operation:
+class _Launch(NamedTuple):
+    """A node's parameters and geometry, and the memory that it reads."""
+
+    params: bytes
+    grid: Size
+    block: Size
+    smem: int
+    reads: tuple[Span, ...]
+
+
+def describe(
+    serial: int, params: bytes, grid: Size, block: Size, smem: int = 0, reads: tuple[Span, ...] = ()
+) -> Operation:
     """Return what a node computes.
 
     Parameters
@@ -148,6 +212,10 @@ def describe(serial: int, params: bytes, grid: Size, block: Size) -> Operation:
         Its packed parameters.
     grid, block : tuple of int
         Its geometry.
+    smem : int
+        Bytes of dynamic shared memory.
+    reads : tuple of (int, int)
+        The memory that it may read.
 
     Raises
     ------
@@ -159,13 +227,12 @@ def describe(serial: int, params: bytes, grid: Size, block: Size) -> Operation:
     if found is None:
         raise ValueError("no built-in kernel")
     row, variant, origin = found
-    readers = _READERS.get(catalogue.family(row), {})
-    reader = readers.get(row.variants[variant])
+    reader = _reader(catalogue.family(row), row.output, row.variants[variant])
     if reader is None:
-        raise ValueError("neither elementwise nor a reduction along rows")
+        raise ValueError("neither elementwise, nor a reduction along rows, nor a product")
     if not makes_equal(row, origin):
         raise ValueError("another result, to the bit, in a kernel with other operations")
-    return reader(row, params, block)
+    return reader(row, _Launch(params, grid, block, smem, reads))
 
 
 def merged(dimensions: list[tuple[int, int]]) -> Layout:
@@ -227,8 +294,8 @@ def _operands(
     return tuple(found)
 
 
-def _dense(row: Row, params: bytes, block: Size) -> Operation:
-    count = len(row.inputs)
+def _dense(row: Row, launch: _Launch) -> Operation:
+    params, count = launch.params, len(row.inputs)
     _check_size(params, _DENSE_INPUTS + _SOURCE * count)
     size, flags = unpack_from("<qI", params, 8)
     layouts = [merged([(size, 1)])] * (1 + count)
@@ -236,8 +303,8 @@ def _dense(row: Row, params: bytes, block: Size) -> Operation:
     return Operation(row, size, operands)
 
 
-def _aligned(row: Row, params: bytes, block: Size) -> Operation:
-    count = len(row.inputs)
+def _aligned(row: Row, launch: _Launch) -> Operation:
+    params, count = launch.params, len(row.inputs)
     _check_size(params, -(-(_ALIGNED_INPUTS + 8 * count) // 16) * 16)
     vectors, flags = unpack_from("<II", params, 8)
     size = vectors * (16 // max(2, *(dtype(name).itemsize for name in (row.output, *row.inputs))))
@@ -246,8 +313,8 @@ def _aligned(row: Row, params: bytes, block: Size) -> Operation:
     return Operation(row, size, operands)
 
 
-def _strided(row: Row, params: bytes, block: Size) -> Operation:
-    count = len(row.inputs)
+def _strided(row: Row, launch: _Launch) -> Operation:
+    params, count = launch.params, len(row.inputs)
     inner_strides = _STRIDED_INPUTS + _SOURCE * count
     dims = inner_strides + 8 * (1 + count)
     strides = -(-(dims + _DIVIDER * _MAX_OUTER) // 8) * 8
@@ -265,8 +332,9 @@ def _strided(row: Row, params: bytes, block: Size) -> Operation:
     return Operation(row, inner * math.prod(outer), operands)
 
 
-def _reduce_rows(row: Row, params: bytes, block: Size) -> Operation:
+def _reduce_rows(row: Row, launch: _Launch) -> Operation:
     """A result is one row's, computed by one block, which may have several."""
+    params, block = launch.params, launch.block
     _check_size(params, _REDUCE_BYTES)
     source, target = unpack_from("<QQ", params)
     units, stride, _, tail, _, rows, _, _, outputs = unpack_from("<9q", params, 40)
@@ -300,7 +368,106 @@ def _reduce_rows(row: Row, params: bytes, block: Size) -> Operation:
     )
 
 
-_READERS = {
+class _Members(NamedTuple):
+    """Where a struct of a product's parameters has what; its size."""
+
+    result: int
+    operands: tuple[int, ...]
+    flags: int | None
+    early: int | None
+    size: int
+
+
+_MEMBERS = {
+    "Product": _Members(16, (0, 8), 336, None, 352),
+    "Dot": _Members(16, (0, 8), 332, 336, 352),
+    "Skinny": _Members(16, (0, 8), 324, 332, 336),
+    "Parts": _Members(8, (0,), None, None, 32),
+}
+
+
+def _result_size(struct: str, params: bytes, blocks: int) -> int:
+    """Return how many results a product has."""
+
+    def number(word: int) -> int:
+        return int.from_bytes(params[word : word + 4], "little")
+
+    if struct == "Parts":
+        return int.from_bytes(params[16:24], "little")
+    if struct == "Dot":
+        return number(320) * number(324)
+    if struct == "Skinny":
+        works = number(328) or blocks  # the blocks of a ring take several
+        return works // (number(280) * number(292)) * number(304) * number(308)
+    tiles = number(280) * number(292) * number(304)
+    return blocks // tiles * number(316) * number(320)
+
+
+def _product(code: matmul.Code, row: Row, launch: _Launch) -> Operation:
+    if row.dtype.startswith("complex") or row.dtype == "float64":
+        raise ValueError("a product of which compilers make different code")
+    where = _MEMBERS[code.struct]
+    _check_size(launch.params, where.size)
+    if where.flags is not None and unpack_from("<I", launch.params, where.flags)[0] & _PARTS:
+        raise ValueError("a product whose parts are summed by another kernel")
+    size = _result_size(code.struct, launch.params, launch.grid[0])
+    params = bytearray(launch.params)
+    pack_into("<Q", params, where.result, 0)
+    output = Access(
+        unpack_from("<Q", launch.params, where.result)[0],
+        *(row.output, merged([(size, 1)]), where.result),
+    )
+    addresses = [(unpack_from("<Q", params, word)[0], word) for word in where.operands]
+    return Operation(
+        *(row, size, (output,)),
+        product=Product(
+            *(code, bytes(params), tuple(addresses), where.early),
+            *(launch.grid, launch.block, launch.smem, launch.reads),
+        ),
+    )
+
+
+def _transpose(row: Row, launch: _Launch) -> Operation:
+    params = launch.params
+    _check_size(params, _TRANSPOSE_BYTES)
+    in_stride, out_stride = unpack_from("<qq", params, 24)
+    size_in, size_out, num_batch = unpack_from("<III", params, 288)
+    tiles_in, tiles_out = (unpack_from("<I", params, word)[0] for word in (264, 276))
+    left = launch.grid[0] // (tiles_in * tiles_out)
+    size = size_in * size_out * left
+    if size > MAX_TRANSPOSED:
+        raise ValueError("a transposition of a large array, which is done by tiles")
+    written, read = [(size_out, 1), (size_in, out_stride)], [(size_out, in_stride), (size_in, 1)]
+    for d in range(num_batch):
+        last = d == num_batch - 1
+        inner = left if last else unpack_from("<I", params, _BATCH + _DIVIDER * d)[0]
+        left //= inner
+        strides = unpack_from("<qq", params, _BATCH + _DIVIDER * _MAX_OUTER + 16 * d)
+        written.append((inner, strides[0]))
+        read.append((inner, strides[1]))
+    name = row.output
+    addresses = (unpack_from("<Q", params, word)[0] for word in (16, 0))
+    return Operation(
+        catalogue.row("copy", name),
+        size,
+        tuple(
+            Access(address, name, merged(layout), word)
+            for address, layout, word in zip(addresses, (written, read), (16, 0), strict=True)
+        ),
+    )
+
+
+_Reader = Callable[[Row, _Launch], Operation]
+_READERS: dict[str, dict[str, _Reader]] = {
     "elementwise": {"": _dense, "_strided": _strided, "_aligned": _aligned},
     "reduce": {"_rows": _reduce_rows},
+    "transpose": {"": _transpose, "_wide": _transpose},
 }
+
+
+@cache
+def _reader(family: str, name: str, variant: str) -> _Reader | None:
+    """Return what reads the parameters of a kernel of an element type; None: nothing does."""
+    if family == "matmul":
+        return partial(_product, matmul.kernels(name)[variant])
+    return _READERS.get(family, {}).get(variant)

@@ -13,10 +13,10 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from struct import pack, pack_into
 
-from cyrt.builtin.fusion.description import VECTOR_BYTES, Access
+from cyrt.builtin.fusion.description import VECTOR_BYTES, Access, Product
 from cyrt.builtin.fusion.run import MAX_WORDS, Run, Value, cuts_of, peak_words, shape_of, strides_in
 from cyrt.builtin.row import Row
 from cyrt.dtypes import dtype
@@ -34,12 +34,24 @@ MAX_PARAMETERS = 4096
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """Bytes of a node's parameters that the fused kernel's have too."""
+    """Bytes of a node's parameters that the fused kernel's have too.
+
+    Attributes
+    ----------
+    node, source : int
+        The node, and where its parameters have them.
+    size : int
+    target : int
+        Where the fused kernel's have them.
+    address : int or None
+        The address that they are; None: a number.
+    """
 
     node: int
     source: int
     size: int
     target: int
+    address: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +71,7 @@ class Fused:
     aligned : tuple of (int, int)
         Offsets of addresses in the parameters, each with the bits that must be 0.
     grid, block : tuple of int
+    smem : int
         The geometry.
     nodes : tuple of int
         The nodes whose work it does.
@@ -73,6 +86,7 @@ class Fused:
     aligned: tuple[tuple[int, int], ...]
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
+    smem: int
     nodes: tuple[int, ...]
     saved: int
 
@@ -83,10 +97,13 @@ class _Field:
 
     cpp: str
     name: str
-    size: int
     content: bytes
-    copy: tuple[int, int] | None = None  # the node, and the offset in its parameters
+    copies: tuple[Copy, ...] = ()  # what nodes have of it, from its first byte
     mask: int = 0  # the bits of an address that must be 0
+
+    @property
+    def size(self) -> int:
+        return len(self.content)
 
 
 @dataclass(slots=True)
@@ -98,6 +115,7 @@ class _Part:
     threads: int = 0
     rows: int = 0
     block: tuple[int, int] | None = None  # the block of a reduction
+    product: Product | None = None
 
 
 def generate(
@@ -144,10 +162,13 @@ def _part(run: Run, stored: Collection[int]) -> _Part | None:
     if reductions:
         return _rows_part(run, needed, outputs, memory)
     shape = shape_of({run.size}.union(*(cuts_of(value.access.layout) for value in memory)))
-    items = _items(run, needed, memory, shape)
+    operations = [values[i].operation for i in needed]
+    has_product = any(each is not None and each.product is not None for each in operations)
+    items = 1 if has_product else _items(run, needed, memory, shape)
     if run.size // items > MAX_NUMERATOR:
         return None
-    return _Writer(run, needed, outputs, memory, shape, items).part
+    writer = _ProductWriter if has_product else _Writer
+    return writer(run, needed, outputs, memory, shape, items).part
 
 
 def _rows_part(run: Run, needed: list[int], outputs: set[int], memory: list[Value]) -> _Part | None:
@@ -220,30 +241,30 @@ class _Writer:
         # The largest come first, so that none needs to be padded.
         self.part.fields.sort(key=lambda each: -(each.size & -each.size))
         members = [f"{each.cpp} {each.name};" for each in self.part.fields]
-        lines = [*setup, "wait_for_dependencies(args);", "launch_dependents();"]
-        lines += [*self._end(), *loads, *steps, *last]
         self.part.text = "\n".join(
             [
                 *self.structs.values(),
                 "struct alignas(16) Part {",
                 *(f"    {each}" for each in members),
                 "};",
-                "template <class Args>",
-                "__device__ inline void run(const Args& args, const Part& part, uint32 block) {",
-                *(f"    {each}" for each in lines),
-                "}",
+                *self._functions(setup, [*loads, *steps, *last]),
             ]
         )
 
+    def _functions(self, setup: list[str], work: list[str]) -> list[str]:
+        """Return the lines of the functions of a part."""
+        lines = [*setup, "wait_for_dependencies(args);", "launch_dependents();", *self._end()]
+        return [
+            "template <class Args>",
+            "__device__ inline void run(const Args& args, const Part& part, uint32 block) {",
+            *(f"    {each}" for each in (*lines, *work)),
+            "}",
+        ]
+
     def _field(
-        self,
-        cpp: str,
-        name: str,
-        content: bytes,
-        copy: tuple[int, int] | None = None,
-        mask: int = 0,
+        self, cpp: str, name: str, content: bytes, copies: tuple[Copy, ...] = (), mask: int = 0
     ) -> str:
-        self.part.fields.append(_Field(cpp, name, len(content), content, copy, mask))
+        self.part.fields.append(_Field(cpp, name, content, copies, mask))
         return f"part.{name}"
 
     # The elements of a thread, the first of them, and the threads that have none.
@@ -312,7 +333,7 @@ class _Writer:
         mask = vector - 1 if self._is_vector(value) else 0
         name = self._field(
             *("void*", f"p{self.names[i][1:]}", pack("<Q", access.address)),
-            *((value.node, access.word), mask),
+            *((Copy(value.node, access.word, 8, 0, access.address),), mask),
         )
         return f"{name}, {self.offsets[value.along_rows, self._steps(value)]}"
 
@@ -326,9 +347,8 @@ class _Writer:
     def _load(self, i: int, value: Value) -> str:
         access, cpp, count = value.access, dtype(value.dtype).cpp, self._count(value)
         if access.address is None:
-            name = self._field(
-                *(cpp, f"n{self.names[i][1:]}", access.number), (value.node, access.word)
-            )
+            copy = Copy(value.node, access.word, len(access.number), 0)
+            name = self._field(cpp, f"n{self.names[i][1:]}", access.number, (copy,))
             return f"{self._declared(i, value)}splat<{count}>({name});"
         if self._is_vector(value):
             return self._declared(i, value) + self._load_vector(cpp, self._address(i, value))
@@ -373,6 +393,46 @@ class _Writer:
             "};"
         )
         return name
+
+
+class _ProductWriter(_Writer):
+    """The same of a run with a product: a thread goes on with each result that it has computed."""
+
+    def _begin(self) -> list[str]:
+        self.part.product = self.run.product
+        self.part.threads = self.run.size
+        self._field("uint32", "threads", pack("<I", self.run.size))
+        if len(self.shape) < 2:
+            return ["int64 i0 = place;"]
+        return self._indices("place", 0)
+
+    def _step(self, i: int, value: Value) -> str:
+        assert value.operation is not None
+        product = value.operation.product
+        if product is None:
+            return super()._step(i, value)
+        copies = [Copy(value.node, word, 8, word, address) for address, word in product.addresses]
+        if product.early is not None:
+            copies.append(Copy(value.node, product.early, 4, product.early))
+        self._field(product.code.struct, "product", product.params, tuple(copies))
+        return f"{self._declared(i, value)}splat<1>(cast<{dtype(value.dtype).cpp}>(result));"
+
+    def _functions(self, setup: list[str], work: list[str]) -> list[str]:
+        assert self.run.product is not None
+        return [
+            "struct Results {",
+            "    static constexpr bool VECTORS = false;",
+            "    const Part& part;",
+            "    template <class C>",
+            "    __device__ void operator()(void*, int64 place, C result) const {",
+            *(f"        {each}" for each in (*setup, *work)),
+            "    }",
+            "};",
+            "template <class Args>",
+            "__device__ inline void run(const Args&, const Part& part, uint32) {",
+            f"    cyrt::{self.run.product.code.function}(part.product, Results{{part}});",
+            "}",
+        ]
 
 
 class _RowsWriter(_Writer):
@@ -467,6 +527,7 @@ def _assemble(
     total = nbytes * len(parts) + (-(-4 * len(parts) // 16) * 16 if len(parts) > 1 else 0)
     if total > limit:
         return None
+    product = parts[0].product
     x, y = parts[0].block or (_block(max(each.threads for each in parts), runs), 1)
     if any((part.block or (x, y)) != (x, y) for part in parts):
         return None
@@ -476,8 +537,7 @@ def _assemble(
         at = number * nbytes
         for each in part.fields:
             params[at : at + each.size] = each.content
-            if each.copy is not None:
-                copies.append(Copy(each.copy[0], each.copy[1], each.size, at))
+            copies += [replace(copy, target=at + copy.target) for copy in each.copies]
             if each.mask:
                 aligned.append((at, each.mask))
             at += each.size
@@ -487,7 +547,8 @@ def _assemble(
         return None
     if len(parts) > 1:
         pack_into(f"<{len(ends)}I", params, nbytes * len(parts), *ends)
-    text = _kernel(parts[0], len(parts), BLOCK if parts[0].block is None else x * y)
+    bounds = f"({BLOCK if parts[0].block is None else x * y})"
+    text = _kernel(parts[0], len(parts), bounds if product is None else product.code.bounds)
     name = _name(runs[0], text)
     return Fused(
         source=text.replace("KERNEL", name),
@@ -495,8 +556,9 @@ def _assemble(
         params=bytes(params),
         copies=tuple(copies),
         aligned=tuple(aligned),
-        grid=(end, 1, 1),
-        block=(x, y, 1),
+        grid=(end, 1, 1) if product is None else product.grid,
+        block=(x, y, 1) if product is None else product.block,
+        smem=0 if product is None else product.smem,
         nodes=tuple(node for run in runs for node in run.nodes),
         saved=sum(_saved(run, each) for run, each in zip(runs, stored, strict=True)),
     )
@@ -507,8 +569,9 @@ def _block(threads: int, runs: Sequence[Run]) -> int:
     return max(WARP, min(most, 1 << (threads - 1).bit_length()))
 
 
-def _kernel(run: _Part, count: int, threads: int) -> str:
-    """Return the source; it has a namespace of its own, so that a module may have several."""
+def _kernel(run: _Part, count: int, bounds: str) -> str:
+    """Return the source of a kernel with these launch bounds. It has a namespace of its own, so
+    that a module may have several kernels."""
     if count > 1:
         ends = f"    uint32 ends[{count}];\n"
         part = (
@@ -518,8 +581,11 @@ def _kernel(run: _Part, count: int, threads: int) -> str:
         )
     else:
         ends, part = "", "    run(args, args.parts[0], blockIdx.x);\n"
+    header = "fusion.cuh" if run.block is None else "fusion_rows.cuh"
+    if run.product is not None:
+        header = "fusion_products.cuh"
     return (
-        f'#include "{"fusion.cuh" if run.block is None else "fusion_rows.cuh"}"\n'
+        f'#include "{header}"\n'
         "namespace cyrt::KERNEL {\n"
         f"{run.text}\n"
         "struct alignas(16) Args {\n"
@@ -528,7 +594,7 @@ def _kernel(run: _Part, count: int, threads: int) -> str:
         "};\n"
         f"__device__ inline void launch(const Args& args) {{\n{part}}}\n"
         "}\n"
-        f'extern "C" __global__ void __launch_bounds__({threads}) KERNEL(\n'
+        f'extern "C" __global__ void __launch_bounds__{bounds} KERNEL(\n'
         "    const __grid_constant__ cyrt::KERNEL::Args args) {\n"
         "    cyrt::KERNEL::launch(args);\n"
         "}\n"

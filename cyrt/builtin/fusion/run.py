@@ -7,6 +7,8 @@ INVARIANTS
 - Two accesses of a run to overlapping memory, one of them a write, are of equal places: the same
   elements in the same order.
 - All reductions of a run divide rows between threads alike.
+- A run has at most one product, and then no reduction. No operation of the run writes what the
+  product reads.
 - An operation that a run refuses leaves it as it was.
 """
 
@@ -22,7 +24,9 @@ from cyrt.builtin.fusion.description import (
     Access,
     Layout,
     Operation,
+    Product,
     Reduction,
+    Span,
     rescaled,
 )
 from cyrt.dtypes import dtype
@@ -35,7 +39,6 @@ MAX_WORDS = 128
 MAX_DIMENSIONS = 8
 
 Place = tuple[int | None, int, Layout]
-Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,7 @@ class Run:
         The number of elements of the index space; 0 while the run is empty.
     reduction : Reduction or None
         How it divides rows; None: it has no reduction.
+    product : Product or None
     values : list of Value
         In the order in which they appear.
     """
@@ -86,6 +90,7 @@ class Run:
     def __init__(self) -> None:
         self.size = 0
         self.reduction: Reduction | None = None
+        self.product: Product | None = None
         self.values: list[Value] = []
         self._nodes: list[tuple[int, Operation]] = []
         self._cuts: frozenset[int] = frozenset()
@@ -132,10 +137,11 @@ class Run:
             if other is None:
                 return self._resize(operation.size) and self.add(node, operation)
             operation = other
-        if len(self._nodes) >= MAX_OPERATIONS or not self._agrees(operation.reduction):
+        if len(self._nodes) >= MAX_OPERATIONS or not self._agrees(operation):
             return False
         before = dict(self.__dict__)
         self.reduction = self.reduction or operation.reduction
+        self.product = self.product or operation.product
         self._cuts = self._cuts | self._cuts_of(operation, along_rows)
         if self._divides(operation, along_rows) and self._is_apart(operation):
             self.size = self.size or operation.size
@@ -164,10 +170,15 @@ class Run:
             _is_row_by_row(each, self.reduction.items) for each in (*elements, *inputs)
         )
 
-    def _agrees(self, reduction: Reduction | None) -> bool:
-        """Return whether a reduction divides rows as others do."""
+    def _agrees(self, operation: Operation) -> bool:
+        """Return whether a reduction divides rows as others do, and a product is the only one."""
+        reduction, product = operation.reduction, operation.product
+        if product is not None and (self.product is not None or self.reduction is not None):
+            return False
         if reduction is None:
             return True
+        if self.product is not None:
+            return False
         if reduction.length < 2:
             return False
         own = self.reduction
@@ -208,6 +219,11 @@ class Run:
     def _is_apart(self, operation: Operation) -> bool:
         """Return whether overlapping accesses, one of them a write, are of equal places."""
         output, *inputs = ((self._place(each), each.span()) for each in operation.operands)
+        product = operation.product or self.product
+        if product is not None:
+            written = [output[1], *self._writes.values()]
+            if not all(_are_disjoint(each, other) for each in product.reads for other in written):
+                return False
         return all(
             _apart(output, others) for others in (self._reads.items(), self._writes.items(), inputs)
         ) and all(_apart(each, self._writes.items()) for each in inputs)
@@ -313,6 +329,10 @@ def _divide(cuts: frozenset[int]) -> bool:
     return all(after % before == 0 for before, after in pairwise(sorted(cuts)))
 
 
+def _are_disjoint(one: Span, other: Span) -> bool:
+    return one[0] >= other[1] or other[0] >= one[1]
+
+
 def _apart(access: tuple[Place, Span], others: Iterable[tuple[Place, Span]]) -> bool:
-    place, (begin, end) = access
-    return all(begin >= last or first >= end or place == each for each, (first, last) in others)
+    place, span = access
+    return all(place == each or _are_disjoint(span, other) for each, other in others)

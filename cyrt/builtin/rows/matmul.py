@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from cyrt.builtin.row import Row, is_prebuilt
 from cyrt.dtypes import DTYPES, dtype
@@ -14,8 +16,34 @@ SERVED = {
     for each in DTYPES
     if each.kind != "b"
 }
-# The suffixes of the kernels' names.
-VARIANTS = ("", "_small", "_rows", "_columns", "_parts")
+
+
+class Code(NamedTuple):
+    """The C++ of a kernel.
+
+    Attributes
+    ----------
+    struct : str
+        The type of its parameters.
+    function : str
+        The device function that it calls with them.
+    bounds : str
+        Its launch bounds.
+    """
+
+    struct: str
+    function: str
+    bounds: str
+
+
+# The kernels by the suffixes of their names; `T` is the element type.
+KERNELS = {
+    "": Code("Product", "product<T, cyrt::Large<T>>", "(256, 2)"),
+    "_small": Code("Product", "product<T, cyrt::Small<T>>", "(64)"),
+    "_rows": Code("Dot", "rows<T>", "(256)"),
+    "_columns": Code("Dot", "columns<T>", "(1024)"),
+    "_parts": Code("Parts", "sum_parts<T>", "(256)"),
+}
 # The ends of the names of the kernels for products of few rows, whose matrix lies along the summed
 # dimension or across it: the maximum number of rows; and for 16-bit floats the rows of a tile of
 # the matrix.
@@ -24,24 +52,51 @@ SKINNY = {"float16": _RINGS, "bfloat16": _RINGS, "float32": ("8", "16")}
 MOST_ROWS = {"float16": 64, "bfloat16": 64, "float32": 16}
 
 
-def _variants(name: str) -> tuple[str, ...]:
-    """The kernels of a type, in the order of cyrt/builtin/matmul.pyx."""
-    if name not in SKINNY:
-        return VARIANTS
-    layouts = ("_skinny", "_skinny_across")
-    return (*VARIANTS, *(f"{each}_{sizes}" for each in layouts for sizes in SKINNY[name]))
+_LAYOUTS = {"_skinny": "Along", "_skinny_across": "Across"}
+
+
+def _skinny(layout: str, sizes: str) -> Code:
+    """The kernel for products of few rows of a layout of the matrix; `sizes` is the end of its
+    name."""
+    rows, _, tile = sizes.partition("x")
+    eights = int(rows) // 8
+    if tile:
+        tiles = int(tile) // 16
+        function = f"skinny_ring<T, cyrt::{layout}Ring<T, {tiles}>, {eights}>"
+        return Code("Skinny", function, f"(32 * RING_WARPS({tiles}), 1)")
+    matrix = "cyrt::AlongSum<T, 1>" if layout == "Along" else "cyrt::AcrossSum"
+    shape = f"({eights}, sizeof(T))"
+    return Code(
+        "Skinny",
+        f"skinny<T, {matrix}, {eights}, SKINNY_STEPS{shape}>",
+        f"(32 * SKINNY_WARPS{shape}, SKINNY_BLOCKS(sizeof(T)))",
+    )
+
+
+def kernels(name: str) -> dict[str, Code]:
+    """The kernels of an element type, in the order of cyrt/builtin/matmul.pyx."""
+    found = dict(KERNELS)
+    for suffix, layout in _LAYOUTS.items():
+        for sizes in SKINNY.get(name, ()):
+            found[f"{suffix}_{sizes}"] = _skinny(layout, sizes)
+    of = re.compile(r"\bT\b")
+    cpp = dtype(name).cpp
+    return {
+        suffix: Code(code.struct, of.sub(cpp, code.function), of.sub(cpp, code.bounds))
+        for suffix, code in found.items()
+    }
 
 
 def rows() -> Iterator[Row]:
     for name in dict.fromkeys(SERVED.values()):
         # Products of integers of 8 and 64 bits are rare.
         prebuilt = name == "uint32" or (dtype(name).kind == "f" and is_prebuilt(name))
-        yield Row("matmul", "matmul", (name, name), name, "sum(a * b)", prebuilt, _variants(name))
+        variants = tuple(kernels(name))
+        yield Row("matmul", "matmul", (name, name), name, "sum(a * b)", prebuilt, variants)
 
 
 def instance(row: Row) -> str:
-    of = f"{row.kernels[0]}, {dtype(row.output).cpp}"
-    if row.output not in SKINNY:
-        return f"CYRT_MATMUL({of})"
-    rings = "_RINGS" if SKINNY[row.output] is _RINGS else ""
-    return f"CYRT_MATMUL({of})\nCYRT_MATMUL_SKINNY{rings}({of})"
+    return "\n".join(
+        f"CYRT_PRODUCT({row.kernels[0]}{suffix}, {code.struct}, {code.bounds}, {code.function})"
+        for suffix, code in kernels(row.output).items()
+    )
