@@ -182,13 +182,16 @@ cdef class CommandEncoder(Recorder):
         smem : int
             Bytes of dynamic shared memory.
         cluster : int or tuple of up to three ints, optional
-            Blocks in a cluster; the grid must be a multiple of it. It needs compute capability 9.0.
+            Blocks in a cluster; the grid must be a multiple of the cluster. Clusters need compute
+            capability 9.0.
         cooperative : bool
             Whether all blocks run at the same time and may synchronise with each other.
         reads, writes : sequence of Buffer or array, optional
-            The memory that the kernel reads or writes; it replaces the reads, or the writes, of the
-            kernel's signature. Name memory behind pointers inside structs here. Otherwise the
-            kernel waits for all operations before it, and all later operations wait for it.
+            The memory that the kernel reads, and the memory that it writes. `reads` replaces the
+            reads that follow from the kernel's signature, and `writes` replaces its writes. Memory
+            behind pointers inside structs and behind ``T**`` has to be named here: a kernel with
+            such parameters and without both lists waits for all operations before it, and all later
+            operations wait for it.
 
         Raises
         ------
@@ -196,27 +199,46 @@ cdef class CommandEncoder(Recorder):
             An argument does not match its parameter, a cooperative grid has more blocks than can
             run at the same time, the grid is not a multiple of the cluster, or the device has no
             clusters.
+
+        Examples
+        --------
+        >>> import cyrt
+        >>> code = 'extern "C" __global__ void bump(float* x) { x[threadIdx.x] += 1; }'
+        >>> bump, x = cyrt.Kernel(code, "bump"), cyrt.zeros(3)
+        >>> with cyrt.CommandEncoder() as encoder:
+        ...     encoder.add_kernel(bump, 1, 3, (x,))
+        >>> x
+        Array([1., 1., 1.], dtype=float32)
         """
         self.own()
         record_launch(self, kernel, grid, block, args, smem, cluster, cooperative, reads, writes)
 
     def add_memcpy(self, dst, src, *, bint blocking=True):
-        """Record a copy of all bytes.
-
-        When the call returns, host memory has been read or written, unless `blocking` is False.
+        """Record a copy of all bytes of `src` to `dst`.
 
         Parameters
         ----------
         dst, src : Buffer, array of another library, or buffer-protocol object
             Target and source, of equal size; one of them is a Buffer or a contiguous cyrt array.
         blocking : bool
-            False returns immediately, as in :meth:`Buffer.copy_from`.
+            Whether the call returns only after host memory has been read or written. With False it
+            returns immediately, as :meth:`Buffer.copy_from` describes.
 
         Raises
         ------
         TypeError, ValueError
-            Neither is a Buffer, the sizes differ, the memory is not contiguous, or it is pageable
-            host memory although `blocking` is False.
+            Neither is a Buffer or a cyrt array, the sizes differ, the memory is not contiguous, or
+            `blocking` is False and the host memory is pageable.
+
+        Examples
+        --------
+        >>> import cyrt
+        >>> import numpy as np
+        >>> x = cyrt.zeros(3)
+        >>> with cyrt.CommandEncoder() as encoder:
+        ...     encoder.add_memcpy(x, np.ones(3, np.float32))
+        >>> x
+        Array([1., 1., 1.], dtype=float32)
         """
         self.own()
         if isinstance(dst, Memory):
@@ -228,13 +250,23 @@ cdef class CommandEncoder(Recorder):
                             f"{type(dst).__name__} and {type(src).__name__}")
 
     def add_memset(self, buffer, value):
-        """Record ``buffer.fill(value)``.
+        """Record a fill of memory with a pattern, as :meth:`Buffer.fill` does it.
 
         Parameters
         ----------
         buffer : Buffer or contiguous array
+            The memory.
         value : int or NumPy scalar
-            An int from 0 to 255 fills bytes; a scalar of 1, 2 or 4 bytes repeats its bytes.
+            An int from 0 to 255 is written into each byte. The bytes of a NumPy scalar of 1, 2 or 4
+            bytes are repeated.
+
+        Raises
+        ------
+        TypeError
+            `buffer` is neither a Buffer nor a cyrt array.
+        ValueError
+            The int is out of range, the scalar has another size, or the size or the address of the
+            memory is not a multiple of the scalar's size.
         """
         self.own()
         if not isinstance(buffer, Memory):
@@ -247,10 +279,10 @@ cdef class CommandEncoder(Recorder):
         Parameters
         ----------
         child : int or object
-            A ``CUgraph`` handle, or an object that has one as ``int(child)`` or ``child.handle``.
-            The graph is copied as it is now.
+            A ``CUgraph`` handle, or an object whose ``int(child)`` or ``child.handle`` is one. The
+            graph is copied during the call: later changes of it have no effect.
         reads, writes : sequence of Buffer or array, optional
-            The memory that the graph reads and writes. If neither is given, the node waits for all
+            The memory that the graph reads and writes. Without both lists, the node waits for all
             operations before it, and all later operations wait for it.
 
         Raises
@@ -275,14 +307,14 @@ cdef class CommandEncoder(Recorder):
     def capture(self, *, reads=None, writes=None):
         """Record the work that other libraries put on ``encoder.stream`` inside the block.
 
-        The work becomes one node. An exception discards it. The encoder records nothing else inside
-        the block.
+        The work becomes one node. If the block raises an exception, the work is discarded. The
+        encoder records nothing else inside the block.
 
         Parameters
         ----------
         reads, writes : sequence of Buffer or array, optional
             The memory that the work reads and writes; the lists are read at the end of the block.
-            If neither is given, the node waits for all operations before it, and all later
+            Without both lists, the node waits for all operations before it, and all later
             operations wait for it.
 
         Yields
@@ -323,11 +355,11 @@ cdef class CommandEncoder(Recorder):
 
     @block
     def concurrent(self):
-        """Record kernels inside the block without order among them; later operations wait for all.
+        """Record the kernels of the block without an order between them.
 
-        Inside the block, kernels and operations on arrays still wait for earlier operations on
-        arrays that use the same memory. The memory that a kernel inside writes is valid only after
-        the block.
+        Operations after the block wait for all of its kernels. Inside the block, kernels and
+        operations on arrays still wait for earlier operations on arrays that use the same memory.
+        What a kernel of the block writes is valid only after the block.
 
         The block belongs to the thread that opens it, and within the thread to the context
         (PEP 567). Operations that other threads or tasks record on the stream meanwhile wait for
@@ -335,10 +367,27 @@ cdef class CommandEncoder(Recorder):
         these operations. This is also true for kernels of a ``concurrent()`` block of another
         thread or task.
 
+        Yields
+        ------
+        CommandEncoder
+            The encoder.
+
         Raises
         ------
         RuntimeError
             The caller is inside a ``concurrent()`` block of the encoder already.
+
+        Examples
+        --------
+        >>> import cyrt
+        >>> code = 'extern "C" __global__ void bump(float* x) { x[threadIdx.x] += 1; }'
+        >>> bump, x, y = cyrt.Kernel(code, "bump"), cyrt.zeros(3), cyrt.zeros(3)
+        >>> with cyrt.CommandEncoder() as encoder:
+        ...     with encoder.concurrent():
+        ...         encoder.add_kernel(bump, 1, 3, (x,))
+        ...         encoder.add_kernel(bump, 1, 3, (y,))
+        >>> y
+        Array([1., 1., 1.], dtype=float32)
         """
         cdef Scope scope
         self.own()
@@ -352,27 +401,64 @@ cdef class CommandEncoder(Recorder):
             close_scope(scope)
 
     def record(self, event):
-        """Launch what is recorded and record an event after it.
+        """Launch the recorded operations, and let an event mark their end.
 
         Parameters
         ----------
         event : Event
+            The event: it is reached when the operations have finished.
+
+        Examples
+        --------
+        >>> import cyrt
+        >>> x, event = cyrt.zeros(3), cyrt.Event()
+        >>> with cyrt.CommandEncoder() as encoder:
+        ...     encoder.add_memset(x, 0)
+        ...     encoder.record(event)
+        >>> event.done  # the end of the block has waited
+        True
         """
         self.own()
         checked_event(event).record(self.stream)
 
     def wait(self, event):
-        """Launch what is recorded and make later operations wait for an event.
+        """Launch the recorded operations, and make later operations wait for an event.
 
         Parameters
         ----------
         event : Event
+            An event that a stream of any device has recorded.
+
+        Examples
+        --------
+        >>> import cyrt
+        >>> x, event = cyrt.ones(3), cyrt.Event().record()
+        >>> with cyrt.CommandEncoder() as encoder:
+        ...     encoder.wait(event)
+        ...     encoder.add_memset(x, 0)
+        >>> x
+        Array([0., 0., 0.], dtype=float32)
         """
         self.own()
         checked_event(event).wait(self.stream)
 
     def keep(self, obj):
-        """Keep an object alive until the batch that is being recorded has finished."""
+        """Keep an object alive until the batch that is being recorded has finished.
+
+        Parameters
+        ----------
+        obj : object
+            The object, such as the owner of memory that the operations use.
+
+        Examples
+        --------
+        >>> import cyrt
+        >>> owner = cyrt.Buffer(16)
+        >>> view = cyrt.pointer(owner.ptr, 16)  # it does not keep its owner alive
+        >>> with cyrt.CommandEncoder() as encoder:
+        ...     encoder.add_memset(view, 0)
+        ...     encoder.keep(owner)
+        """
         self.own()
         recorders.keep(self, obj)
 
@@ -380,13 +466,29 @@ cdef class CommandEncoder(Recorder):
         """Call a function when the batch that is being recorded has finished or failed.
 
         The handlers of a stream run in order, on a thread that cyrt starts. An exception of a
-        handler goes to ``sys.unraisablehook``. Operations that the handler itself records, on any
-        stream and device, are launched when it returns.
+        handler is passed to ``sys.unraisablehook``. Operations that the handler itself records, on
+        any stream and device, are launched when it returns.
 
         Parameters
         ----------
         handler : callable
             A function without arguments.
+
+        Raises
+        ------
+        TypeError
+            `handler` is not callable.
+
+        Examples
+        --------
+        >>> import threading
+        >>> import cyrt
+        >>> x, finished = cyrt.zeros(3), threading.Event()
+        >>> with cyrt.CommandEncoder() as encoder:
+        ...     encoder.add_memset(x, 0)
+        ...     encoder.add_completed_handler(finished.set)
+        >>> finished.wait(60)
+        True
         """
         self.own()
         if not callable(handler):
@@ -399,22 +501,62 @@ cdef class CommandEncoder(Recorder):
         recorders.mark_pending(self)
 
     def commit(self):
-        """Launch what is recorded, if anything."""
+        """Launch the recorded operations as one batch; do nothing if there are none.
+
+        Examples
+        --------
+        >>> import cyrt
+        >>> x, encoder = cyrt.zeros(3), cyrt.CommandEncoder()
+        >>> encoder.add_memset(x, 0)
+        >>> encoder.num_ops
+        1
+        >>> encoder.commit()
+        >>> encoder.num_ops
+        0
+        >>> encoder.close()
+        """
         self.own()
         commit(self.state, b"commit()")
 
     def synchronize(self):
-        """Launch what is recorded and wait until it has finished."""
+        """Launch the recorded operations, and wait until all work on the stream has finished.
+
+        Raises
+        ------
+        CudaError
+            Work on the device failed.
+
+        Examples
+        --------
+        >>> import cyrt
+        >>> x, encoder = cyrt.zeros(3), cyrt.CommandEncoder()
+        >>> encoder.add_memset(x, 0)
+        >>> encoder.synchronize()
+        >>> encoder.stream.done
+        True
+        >>> encoder.close()
+        """
         self.own()
         wait_state(self.state)
 
     def close(self):
-        """Launch what is recorded, wait for it and detach the encoder from the stream.
+        """Launch the recorded operations, wait for them, and detach the encoder from the stream.
+
+        The end of a block ``with encoder:`` does this. A second call has no effect.
 
         Raises
         ------
         ValueError
             The encoder was created by the stream, not by the user.
+
+        Examples
+        --------
+        >>> import cyrt
+        >>> encoder = cyrt.CommandEncoder()
+        >>> encoder.close()
+        >>> encoder.commit()
+        Traceback (most recent call last):
+        RuntimeError: the CommandEncoder is closed
         """
         if self.closed:
             return
@@ -435,7 +577,24 @@ cdef class CommandEncoder(Recorder):
         self.close()
 
     def last_plan(self):
-        """Return the Plan of the last batch, or None."""
+        """Return the plan of the last batch.
+
+        Returns
+        -------
+        Plan or None
+            None if no batch was launched as a graph.
+
+        Examples
+        --------
+        >>> import cyrt
+        >>> x = cyrt.zeros(3)
+        >>> with cyrt.CommandEncoder() as encoder:
+        ...     for _ in range(2):
+        ...         encoder.add_memset(x, 0)
+        ...         encoder.commit()
+        >>> len(encoder.last_plan().nodes)
+        1
+        """
         return self.plan
 
     def stats(self):
@@ -444,18 +603,38 @@ cdef class CommandEncoder(Recorder):
         Returns
         -------
         dict
-            ``operations``, ``commits``; ``hits`` and ``misses`` of the plan cache; commits
-            ``chained`` (the first of a topology, run in order by graphs that all topologies share);
-            nodes ``patched``, ``instantiations``, graph ``launches``, ``evictions``; calls of
-            libraries recorded as kernels, ``repoints``, and ``opaque_captures``, calls that are
-            captured each time; ``early_loads``, operations that may load their weights while those
-            before them still run; operations ``replayed``, which were compared with an earlier
-            batch and not recorded again; launches of ``fused_plans`` in the place of a batch's own
-            graph, ``fused_nodes``, operations that ran within their kernels, and ``bytes_saved``,
-            which these did not read or write; and for all encoders together ``hot_plans``, batches
-            that were launched often enough to be compiled, ``rejected_plans``, those of them that
-            are not fused (see ``Plan.fusion``), ``plans``, the bytes that their graphs and the
-            shared ones occupy, ``bytes_held``, and ``templates`` of libraries' calls.
+            The counts of this encoder:
+
+            - ``operations`` that were recorded, and ``commits``;
+            - ``hits`` and ``misses`` of the plan cache, and ``evictions`` from it;
+            - ``chained``: commits that ran in order, by graphs that all topologies share, because
+              their topology was seen for the first time;
+            - ``instantiations`` and ``launches`` of graphs, and the nodes that were ``patched``;
+            - ``repoints``: calls of libraries that were recorded as kernels;
+            - ``opaque_captures``: calls of libraries that are captured each time;
+            - ``early_loads``: operations that may load their weights while the operations before
+              them still run;
+            - ``replayed``: operations that were compared with an earlier batch, and not recorded
+              again;
+            - ``fused_plans``: launches of a fused plan instead of a batch's own graph;
+              ``fused_nodes``: the operations that ran within its kernels; ``bytes_saved``: the
+              bytes that these kernels did not have to read or write.
+
+            The counts of all encoders together:
+
+            - ``plans`` in the cache, and ``bytes_held`` by their graphs and the shared ones;
+            - ``hot_plans``: batches that were launched often enough to be compiled;
+              ``rejected_plans``: those of them that are not fused (``Plan.fusion`` has the reason);
+            - ``templates`` of calls of libraries.
+
+        Examples
+        --------
+        >>> import cyrt
+        >>> x = cyrt.zeros(3)
+        >>> with cyrt.CommandEncoder() as encoder:
+        ...     encoder.add_memset(x, 0)
+        >>> encoder.stats()["operations"], encoder.stats()["commits"]
+        (1, 1)
         """
         count, held = cache_size()
         hot, rejected = fusion.counts()
@@ -514,9 +693,10 @@ def batch():
     Work on other libraries' memory is launched at the end of the block, too, not after each
     operation. What was recorded before the block is launched first. A block of at most
     ``CYRT_MAX_OPS_PER_GRAPH`` operations is one batch; a longer block is divided at that limit, and
-    after that as outside of blocks. A batch ends earlier at the limit of memory, at a ``commit()``,
-    and if something needs what is recorded: a read, a copy between host and device, an event,
-    reading an address or a stream's handle, another stream or thread.
+    its remaining operations are divided like those outside of blocks. A batch ends earlier if it
+    reaches the limit of memory, at a ``commit()``, and when something needs the recorded work: a
+    read of values, a copy between host and device, an event, a read of an address or of a stream's
+    handle, or another stream or thread.
 
     The block belongs to the thread that opens it, and within the thread to the context (PEP 567).
     It does not apply to other threads and tasks that record on the same stream.

@@ -79,23 +79,25 @@ cdef class Launch:
         Parameters
         ----------
         *args
-            One for each parameter. For a scalar: a number, which is converted to the declared type,
-            and must be in its range. For a pointer: an Array, a Buffer, an array of another
-            library, ``cyrt.pointer(...)`` or None (a null pointer). For a struct: bytes, a NumPy
-            structured scalar or array, or a ctypes structure, of exactly the struct's size.
+            One argument for each parameter. A scalar parameter takes a number, which is converted
+            to the declared type and must be in its range. A pointer takes an Array, a Buffer, an
+            array of another library, ``cyrt.pointer(...)`` or None (a null pointer). A struct takes
+            bytes, a NumPy structured scalar or array, or a ctypes structure, of exactly the
+            struct's size.
         reads, writes : list or tuple of Buffers and arrays, optional
-            Memory that the kernel uses but that is not an argument: through pointers inside structs
-            and behind ``T**``. If neither is given, such a kernel waits for all earlier work, and
-            all later work waits for it. Otherwise it is ordered by its pointer arguments and by the
-            memory that is named.
+            Memory that the kernel uses and that is not one of its arguments: the memory behind
+            pointers inside structs and behind ``T**``. Without both lists, a kernel with such
+            parameters waits for all earlier work, and all later work waits for it. With one of
+            them, its pointer arguments and the named memory determine its order.
 
         Raises
         ------
-        TypeError, ValueError
-            An argument does not fit its parameter; the message shows the signature. A wrong type is
-            a TypeError, a wrong layout or alignment a ValueError (:class:`Kernel` has the rules).
-            Or a Buffer is freed or is on another device, or the geometry exceeds the limits of the
-            kernel or the device.
+        TypeError
+            An argument has a wrong type; the message shows the signature.
+        ValueError
+            An argument has a wrong layout or alignment (:class:`Kernel` has the rules), a Buffer
+            is freed or is on another device, or the geometry exceeds the limits of the kernel or
+            the device.
         """
         if self.kernel is None:
             raise RuntimeError("the Launch was not made by kernel[grid, block]")
@@ -168,7 +170,7 @@ cdef class Kernel:
     Attributes
     ----------
     name : str
-        The name that was given.
+        The name by which the kernel was looked up.
     module : Module
         The code that contains the kernel.
 
@@ -257,12 +259,12 @@ cdef class Kernel:
 
         Parameters
         ----------
-        function
-            A function with ``@triton.jit``. Triton compiles it at the first launch for each
-            specialisation, that is, for each combination of integers that are 1, and of integers
-            and addresses that are multiples of 16. Or a kernel that Triton has compiled (the result
-            of ``triton.compile``, ``warmup`` or a launch), which is used as it is: its arguments
-            must have the properties for which it was specialised.
+        function : function with ``@triton.jit``, or compiled kernel
+            Triton compiles a function at the first launch for each specialisation, that is, for
+            each combination of integers that are 1, and of integers and addresses that are
+            multiples of 16. A kernel that Triton has compiled (the result of ``triton.compile``,
+            ``warmup`` or a launch) is used as it is: its arguments must have the properties for
+            which it was specialised.
         signature : mapping or str
             Triton's types of the arguments of launches, by the parameters' names or in their
             order: ``{"x": "*fp32", "n": "i32"}`` or ``"*fp32, i32"``. ``"*kfp32"`` or
@@ -280,11 +282,11 @@ cdef class Kernel:
         Raises
         ------
         TypeError
-            `function` is neither. (For an autotuned function, pass its ``fn``.) Or the signature
-            has a type that cyrt cannot pass, such as a tensor descriptor.
+            `function` is neither of these (for an autotuned function, pass its ``fn``), or the
+            signature has a type that cyrt cannot pass, such as a tensor descriptor.
         ValueError
-            The signature and constants do not match the function. The compiled kernel needs scratch
-            memory, or was compiled for another architecture.
+            The signature and constants do not match the function, or the compiled kernel needs
+            scratch memory or was compiled for another architecture.
         """
         from cyrt.kernels.triton import TritonKernel
         from cyrt.kernels.triton_code import source
@@ -322,26 +324,46 @@ cdef class Kernel:
 
     @property
     def registers(self):
-        """Number of 32-bit registers per thread, on the current device."""
+        """The number of 32-bit registers of a thread, on the current device."""
         return self.load(current_ordinal()).registers
 
     @property
     def shared_bytes(self):
-        """Bytes of static shared memory per block."""
+        """The bytes of static shared memory of a block."""
         return self.load(current_ordinal()).static_smem
 
     @property
     def local_bytes(self):
-        """Bytes of local memory per thread: spilled registers and arrays."""
+        """The bytes of local memory of a thread, for spilled registers and arrays."""
         return self.load(current_ordinal()).local_bytes
 
     @property
     def max_threads(self):
-        """Maximum number of threads per block that its registers allow on the current device."""
+        """The maximum number of threads of a block on the current device: registers limit it."""
         return self.load(current_ordinal()).max_threads
 
     def blocks_per_multiprocessor(self, block, smem=0):
-        """Number of blocks of this many threads that a multiprocessor runs at the same time."""
+        """Return how many blocks of the kernel a multiprocessor runs at the same time.
+
+        Parameters
+        ----------
+        block : int
+            The number of threads of a block.
+        smem : int, optional
+            Bytes of dynamic shared memory per block.
+
+        Returns
+        -------
+        int
+            The number of blocks, on the current device.
+
+        Examples
+        --------
+        >>> import cyrt
+        >>> code = 'extern "C" __global__ void bump(float* x) { x[threadIdx.x] += 1; }'
+        >>> cyrt.Kernel(code, "bump").blocks_per_multiprocessor(128) > 0
+        True
+        """
         return self.load(current_ordinal()).blocks_per_multiprocessor(block, dynamic_smem(smem))
 
     def suggest(self, n, smem=0):
@@ -365,6 +387,14 @@ cdef class Kernel:
         ------
         ValueError
             A grid cannot have as many threads as there are elements.
+
+        Examples
+        --------
+        >>> import cyrt
+        >>> code = 'extern "C" __global__ void bump(float* x) { x[threadIdx.x] += 1; }'
+        >>> grid, block = cyrt.Kernel(code, "bump").suggest(1000)
+        >>> grid * block >= 1000
+        True
         """
         n = element_count(self.name, n)
         return cover_grid(self.name, n, self.block_for(n, dynamic_smem(smem)))
@@ -405,9 +435,9 @@ cdef class Kernel:
         """Find the fastest block for n elements; :meth:`for_each` uses it in later calls.
 
         This runs the kernel on the arguments, about a hundred times, and measures it with events on
-        the current stream. The memory that the kernel writes through its pointer arguments and
-        `writes` is saved before and restored after that. Other memory that it writes (variables of
-        the module, memory that is not declared) is not restored.
+        the current stream. The memory that the kernel writes through its pointer arguments, and the
+        memory in `writes`, are saved before the measurement and restored after it. Other memory
+        that it writes (variables of the module, memory that is not declared) is not restored.
 
         Parameters
         ----------
@@ -430,6 +460,19 @@ cdef class Kernel:
         ------
         TypeError, ValueError
             The errors of :meth:`for_each`; the kernel allows none of the blocks; or n is 0.
+
+        Examples
+        --------
+        >>> import cyrt
+        >>> code = '''extern "C" __global__ void bump(float* x, int n) {
+        ...     int i = blockIdx.x * blockDim.x + threadIdx.x;
+        ...     if (i < n) x[i] += 1;
+        ... }'''
+        >>> bump, x = cyrt.Kernel(code, "bump"), cyrt.zeros(1000)
+        >>> bump.tune(1000, (x, 1000), blocks=(64, 128)) in (64, 128)
+        True
+        >>> x[0]  # the values are restored
+        Array(0., dtype=float32)
         """
         values, n = argument_tuple(self.name, args), element_count(self.name, n)
         written = written_memory(self.name, self.params, values[:self.num_params], reads, writes)

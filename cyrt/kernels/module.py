@@ -98,7 +98,7 @@ class Module:
         Macros: ``{"BLOCK": 128, "FAST": True, "T": "float"}``. None and True define 1, as
         ``-DNAME`` does; ``""`` defines an empty one.
     strided : bool
-        Its kernels accept arrays that are not C-contiguous, as :class:`Kernel` describes.
+        Whether the kernels accept arrays that are not C-contiguous, as :class:`Kernel` describes.
 
     Raises
     ------
@@ -193,7 +193,7 @@ class Module:
 
     @property
     def names(self) -> list[str]:
-        """The names of the available kernels: the listed names, otherwise C++ names or symbols."""
+        """The names of the kernels: those that were listed, otherwise C++ names or symbols."""
         listed = self._listed()
         full = {
             symbol: jit.mangling.readable_name(symbol)
@@ -220,7 +220,7 @@ class Module:
             return False
 
     def get_global(self, name: str) -> Buffer:
-        """A ``__device__`` or ``__constant__`` variable of the current device.
+        """Return a ``__device__`` or ``__constant__`` variable of the current device.
 
         Parameters
         ----------
@@ -237,6 +237,15 @@ class Module:
         ------
         KeyError
             The module has no variable of that name, or several.
+
+        Examples
+        --------
+        >>> import cyrt
+        >>> code = '__device__ int runs; extern "C" __global__ void bump() { runs += 1; }'
+        >>> module = cyrt.Module(code)
+        >>> module["bump"][1, 1]()
+        >>> cyrt.asarray(module.get_global("runs"), dtype="int32")
+        Array([1], dtype=int32)
         """
         loaded = self._load(Device.current().index)
         image = self._image(loaded.ordinal)

@@ -71,14 +71,16 @@ cdef class TritonLaunch:
         ----------
         *args
             The arguments of the signature, in the order of the function's parameters, without the
-            constants. ``cyrt.Kernel`` describes which values they may have, and `reads` and
-            `writes`. Arrays may have any strides.
+            constants. They have the types that a launch of ``cyrt.Kernel`` accepts. Arrays may have
+            any strides.
+        reads, writes : list or tuple of Buffers and arrays, optional
+            As in a launch of ``cyrt.Kernel``.
 
         Raises
         ------
         TypeError, ValueError
-            The errors of a launch of ``cyrt.Kernel``. Or Triton had compiled the kernel before, for
-            a multiple of 16, and the argument is not a multiple of 16.
+            The errors of a launch of ``cyrt.Kernel``; or the kernel was compiled by Triton for a
+            multiple of 16, and the argument is not one.
         """
         if self.kernel is None:
             raise RuntimeError("the launch was not made by kernel[grid]")
@@ -161,7 +163,7 @@ cdef class TritonKernel:
 
     @property
     def variants(self):
-        """The kernels that were compiled so far, as a list of ``cyrt.Kernel``."""
+        """A list of the kernels that were compiled so far, each a ``cyrt.Kernel``."""
         return [(<Variant>each).kernel for each in self.found.values()]
 
     def __getitem__(self, grid):

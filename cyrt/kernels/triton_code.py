@@ -36,7 +36,7 @@ class Code(NamedTuple):
     Attributes
     ----------
     signature : Signature
-        All parameters, the hidden ones included, of which there are `hidden`.
+        All parameters, among them the `hidden` ones, which the caller does not pass.
     ctas : int
         The blocks of a cluster, which Triton's grid counts.
     """
@@ -232,7 +232,7 @@ class Compiled:
         self.signature = Signature(self.name, tuple(self.parameters))
 
     def code_for(self, forms: bytes, capability: tuple[int, int], emulated: bool) -> Code:
-        """Return the code; an error if the device cannot run it."""
+        """Return the code; raise an error if the device cannot run it."""
         return _read_code(self._compiled, self.signature, capability, emulated)
 
 
@@ -362,7 +362,7 @@ class Function:
 def source(
     function: Any, signature: Any, constants: Any, num_warps: int, num_stages: int, num_ctas: int
 ) -> Function | Compiled:
-    """Return what `Kernel.from_triton` was given, checked."""
+    """Check the arguments of `Kernel.from_triton`, and return the code that they describe."""
     if hasattr(function, "metadata") or hasattr(function, "asm"):
         if constants:
             raise ValueError(

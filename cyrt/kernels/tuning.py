@@ -1,4 +1,4 @@
-"""The fastest block for a kernel over n elements: measured on request, and stored.
+"""The search for the fastest block of a kernel over n elements, on request, and its result.
 
 A choice is an entry of the disk cache, keyed by the code, the kernel, the device's name and the
 size class of n (its number of bits).
