@@ -58,8 +58,8 @@ def show_config(mode: Literal["stdout", "dicts"] = "stdout") -> dict[str, Any] |
 
     Returns
     -------
-    dict, optional
-        What ``python -m cyrt info --json`` prints.
+    dict or None
+        For ``"dicts"`` the facts that ``python -m cyrt info --json`` prints, otherwise None.
 
     Raises
     ------

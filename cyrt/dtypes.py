@@ -29,7 +29,7 @@ class DType:
     cpp : str
         The C++ type in memory, from kernels_cu/include/types.cuh.
     compute : str
-        The C++ type in which it is computed.
+        The C++ type in which kernels compute with elements.
     code : int
         Its index in `DTYPES`.
     """
@@ -58,7 +58,7 @@ class DType:
 
     @property
     def real(self) -> str:
-        """The name of the type of a real part."""
+        """The name of the type of an element's real part."""
         return f"float{4 * self.itemsize}" if self.kind == "c" else self.name
 
     def __call__(self, value: Any = 0) -> Any:
@@ -134,19 +134,29 @@ _PYTHON = {bool: DEFAULTS["b"], int: DEFAULTS["i"], float: DEFAULTS["f"], comple
 
 
 def dtype(name: Any) -> DType:
-    """Return the element type with a name.
+    """Return an element type by its name.
 
     Parameters
     ----------
     name : DType, str, numpy.dtype or type
         A name, NumPy's dtype or scalar type, or ``bool``, ``int``, ``float``, ``complex`` for the
         defaults: bool, int64, float32, complex64. The texts ``"float"`` and ``"complex"`` are
-        refused: they are float64 and complex128 to NumPy.
+        refused, because NumPy takes them for float64 and complex128.
+
+    Returns
+    -------
+    DType
 
     Raises
     ------
     TypeError
         There is no such type; the message lists the names.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.dtype("int32"), cyrt.dtype(float)
+    (cyrt.int32, cyrt.float32)
     """
     if isinstance(name, DType):
         return name

@@ -40,6 +40,7 @@ class Example:
     Attributes
     ----------
     shape : int or tuple of int
+        The sizes of the dimensions.
     dtype : DType or str
         The element type; float32 by default.
     strides : tuple of int or None
@@ -74,9 +75,9 @@ class Explanation:
     kernels : tuple of tuple
         The symbol, grid and block of every launch, in order.
     complete : bool
-        False if the function reads a result on the host, as ``nonzero`` does. This ends the
-        function by an error, so later launches are not listed, unless the function catches the
-        error.
+        False if the function reads a result on the host, as ``nonzero`` does. There is no result
+        to read, so the function ends with an error, and later launches are not listed, unless the
+        function catches the error.
     """
 
     kernel: str
@@ -103,13 +104,13 @@ def explain(function, /, *args, **keywords):
     *args, **keywords
         Its arguments. Each :class:`cyrt.Example` and each Array, also in lists, tuples and dicts,
         becomes an array without memory that has this shape, element type, strides and alignment. An
-        Array that occurs twice becomes one array; each occurrence of an Example becomes another
-        one.
+        Array that occurs twice becomes one array; each occurrence of an Example becomes an array of
+        its own.
 
     Returns
     -------
     Explanation or None
-        None if no kernel is launched, because there are no elements, or elements are only copied.
+        None if no kernel is launched: there are no elements, or elements are only copied.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Names of other libraries: what cyrt has instead is told by the errors of attributes."""
+"""Names of other libraries: the errors of missing attributes name what cyrt has instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The entry to profiles; the code that writes them is imported with the first profile."""
+"""The public function of profiles; the first profile imports the code that writes them."""
 
 from __future__ import annotations
 

@@ -53,11 +53,11 @@ class CudaError(RuntimeError):
     Attributes
     ----------
     call : str
-        The function that failed, ``"cuMemAlloc"``.
+        The function that failed, for example ``"cuMemAlloc"``.
     name : str
-        The driver's name for the code, ``"CUDA_ERROR_OUT_OF_MEMORY"``.
+        The driver's name of the code, for example ``"CUDA_ERROR_OUT_OF_MEMORY"``.
     code : int
-        The code itself, a ``CUresult`` (or ``nvrtcResult``) value.
+        The code, a value of ``CUresult`` or of ``nvrtcResult``.
     """
 
     __module__ = "cyrt"
@@ -84,7 +84,7 @@ class CudaError(RuntimeError):
 class LinAlgError(_NumPyError):
     """A matrix has no result: it is singular, not positive definite or not finite.
 
-    It is raised by whatever waits next for a value of the stream; see :func:`cyrt.linalg.cholesky`.
+    The next call that waits for a value of the stream raises it; see :func:`cyrt.linalg.cholesky`.
     It is a subclass of NumPy's exception of that name.
     """
 

@@ -38,6 +38,6 @@ def fail():
 
 
 def skip_exit_functions():
-    """Make the process end without the C library's exit functions that are registered already: a
-    library that another thread still runs in must not be ended."""
+    """Make the process end without the C library's exit functions that are registered already: they
+    must not end a library in which another thread still runs."""
     cyrt_register_end()

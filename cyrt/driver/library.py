@@ -20,7 +20,7 @@ EMULATOR = Path(__file__).resolve().parent.parent / "emulator" / "libcyrt_emu.so
 
 
 def driver_name() -> str:
-    """File name of the driver's library on this system."""
+    """The file name of the driver's library on this system."""
     return "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
 
 

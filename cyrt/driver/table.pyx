@@ -147,7 +147,7 @@ cdef str fault_text(int ordinal):
 
 
 def operations_in_flight(int ordinal):
-    """The launched operations of a device that may not have ended, as text; "" for none."""
+    """The text of a device's launched operations that may not have ended; "" if there are none."""
     return "" if suspects == NULL else suspects(ordinal)
 
 

@@ -21,7 +21,7 @@ class PlanNode(NamedTuple):
     cluster: tuple[int, int, int] | None
     cooperative: bool
     patched: bool  # whether the last launch patched the node
-    operations: tuple[str, ...] = ()  # the symbols of those that it does, if it is a fused kernel
+    operations: tuple[str, ...] = ()  # symbols of the operations that a fused kernel does
 
 
 def printable(text: str) -> str:

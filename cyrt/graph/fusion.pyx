@@ -42,7 +42,7 @@ def counts():
 
 
 def set_timed(value):
-    """Have fused plans timed, or not; None: on a GPU alone. For tests."""
+    """Set whether fused plans are timed; None: only on a GPU. Tests call this."""
     global timed
     timed = value
 
@@ -446,7 +446,8 @@ cdef class Fusion(Execs):
 
     @property
     def edges(self):
-        """A list of ``(source, target, programmatic)``: indices into ``nodes``, for each edge."""
+        """A list of ``(source, target, programmatic)`` for each edge, whose ends are indices into
+        ``nodes``."""
         cdef const Recording* fused = self.recording
         cdef int i, e
         return [(fused.edges[e].source, i, bool(fused.edges[e].programmatic))
@@ -460,7 +461,7 @@ cdef class Fusion(Execs):
 
     @property
     def outcome(self):
-        """A text: whether the batch is fused, and why not, or how fast it is."""
+        """A text that says whether the batch is fused, and then how fast it is, or why not."""
         text = f"{self.plain.num_nodes} operations"
         if self.reason is not None:
             return f"{text} are not fused: {self.reason}"

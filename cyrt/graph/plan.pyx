@@ -108,7 +108,7 @@ cdef class Plan(Execs):
 
     @property
     def names(self):
-        """A list of what each node runs: a kernel's symbol, or ``copy``, ``empty``, ``graph``."""
+        """A list of what each node runs: a kernel's symbol, ``copy``, ``empty`` or ``graph``."""
         return self.names_[:]
 
     @property
@@ -141,7 +141,8 @@ cdef class Plan(Execs):
 
     @property
     def edges(self):
-        """A list of ``(source, target, programmatic)``: indices into ``nodes``, for each edge."""
+        """A list of ``(source, target, programmatic)`` for each edge, whose ends are indices into
+        ``nodes``."""
         cdef const unsigned int* word = self.topology
         cdef unsigned int head
         cdef int i, e

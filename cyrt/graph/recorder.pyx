@@ -907,7 +907,16 @@ def _end_handler():
 
 
 def commit_current():
-    """Launch what is recorded for this thread's current stream."""
+    """Launch the operations that are recorded for this thread's current stream.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x = cyrt.ones(3) + 1
+    >>> cyrt.commit()
+    >>> cyrt.current_encoder().num_ops
+    0
+    """
     drop_unreachable()      # also if nothing is recorded
     release_ended()
     flush_current(current_ordinal(), b"commit()")

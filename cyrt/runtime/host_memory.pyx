@@ -89,10 +89,10 @@ cdef class PinnedBuffer(Buffer):
     Page-locked host memory: kernels can access it, and copies need no intermediate memory.
 
     It supports the buffer protocol: ``numpy.frombuffer(pinned, dtype)`` is a view. The host must
-    not access it while running work uses it. The memory of a PinnedBuffer that was dropped may be
-    used again for another one of about the same size, after the work that uses it has finished; so
-    the contents of a new one are undefined. Memory is returned to the driver only while the devices
-    are idle, because the driver would wait for running work.
+    not access it while running work uses it. The contents of a new PinnedBuffer are undefined: it
+    may reuse the memory of one of about the same size that was dropped, after the work that uses
+    that memory has finished. Memory is returned to the driver only while the devices are idle,
+    because the driver would wait for running work.
 
     Parameters
     ----------
@@ -100,6 +100,21 @@ cdef class PinnedBuffer(Buffer):
         Size in bytes, at least 1.
     device : Device or int, optional
         Default: the current device.
+
+    Raises
+    ------
+    ValueError
+        `nbytes` is less than 1.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> import numpy as np
+    >>> pinned = cyrt.PinnedBuffer(12)
+    >>> view = np.frombuffer(pinned, np.float32)
+    >>> view[:] = 1.5
+    >>> cyrt.asarray(view)
+    Array([1.5, 1.5, 1.5], dtype=float32)
     """
 
     def __init__(self, nbytes, device=None):

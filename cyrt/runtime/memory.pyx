@@ -255,7 +255,7 @@ cdef class Buffer(Memory):
 
     @property
     def ptr(self):
-        """Device address as an int.
+        """The device address, an int.
 
         Reading it launches the recorded work that uses the memory. From then on other libraries may
         use the memory on their own streams, so cyrt launches its work on it immediately. That work
@@ -265,7 +265,7 @@ cdef class Buffer(Memory):
 
     @property
     def nbytes(self):
-        """Size in bytes."""
+        """The size in bytes."""
         check_initialised(self)
         return self.size
 
@@ -302,8 +302,9 @@ cdef class Buffer(Memory):
         stream : Stream, optional
             Default: the current stream.
         blocking : bool
-            False returns immediately. Page-locked host memory is then read in the order of the
-            stream, and kept alive until then; the host must not write to it before that.
+            Whether the call returns only after host memory has been read. With False it returns
+            immediately: page-locked host memory is read when the stream reaches the copy, and kept
+            alive until then; the host must not write to it before that.
 
         Raises
         ------
@@ -326,8 +327,9 @@ cdef class Buffer(Memory):
         stream : Stream, optional
             Default: the current stream.
         blocking : bool
-            False returns immediately. Page-locked host memory is then written in the order of the
-            stream, and kept alive until then; the host may read it after ``stream.synchronize()``.
+            Whether the call returns only after host memory has been written. With False it returns
+            immediately: page-locked host memory is written when the stream reaches the copy, and
+            kept alive until then; the host may read it after ``stream.synchronize()``.
 
         Raises
         ------
@@ -343,7 +345,8 @@ cdef class Buffer(Memory):
         Parameters
         ----------
         value : int or NumPy scalar
-            An int from 0 to 255 fills bytes; a NumPy scalar of 1, 2 or 4 bytes repeats its bytes.
+            An int from 0 to 255 is written into each byte. The bytes of a NumPy scalar of 1, 2 or 4
+            bytes are repeated.
         stream : Stream, optional
             Default: the current stream.
 
@@ -351,7 +354,7 @@ cdef class Buffer(Memory):
         ------
         ValueError
             The int is out of range, the scalar has another size, or ``nbytes`` or the address is
-            not a multiple of its size.
+            not a multiple of the scalar's size.
         """
         fill_memory(self, value, stream)
 
@@ -617,13 +620,13 @@ def pointer(address, nbytes, device=None, *, owner=None):
     Parameters
     ----------
     address : int
-        Device address.
+        The device address.
     nbytes : int
-        Number of bytes that may be used, from the address on.
+        The number of bytes that may be used, from the address on.
     device : Device or int, optional
         Default: the current device.
     owner : object, optional
-        Object that the result keeps alive.
+        An object that the result keeps alive.
 
     Returns
     -------

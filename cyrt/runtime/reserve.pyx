@@ -419,11 +419,22 @@ def memory_stats(device=None):
     Returns
     -------
     dict
-        The bytes ``in_use`` (the sum of the sizes that existing Buffers and arrays asked for), the
-        ``peak`` of these, the bytes ``reserved`` (allocated from the driver) and ``cached``
-        (reserved and not in use: kept for reuse, or lost because sizes are rounded up), the
-        ``limit`` (None: no limit), and ``driver_allocations``, the number of allocations from the
-        driver so far.
+        Numbers of bytes, and a count:
+
+        - ``in_use``: the sum of the sizes that existing Buffers and arrays asked for;
+        - ``peak``: the greatest value of ``in_use``;
+        - ``reserved``: the bytes that are allocated from the driver;
+        - ``cached``: the bytes that are reserved and not in use, because they are kept for reuse or
+          because sizes are rounded up;
+        - ``limit``: the limit of the reserved bytes; None if there is no limit;
+        - ``driver_allocations``: the number of allocations from the driver so far.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> x = cyrt.zeros(1000)
+    >>> cyrt.memory_stats()["in_use"] >= x.nbytes
+    True
     """
     cdef int ordinal = ordinal_of(device)
     cdef Pool pool
@@ -443,9 +454,9 @@ def memory_stats(device=None):
 def trim_memory(device=None):
     """Return the memory that the pool keeps for reuse to the driver.
 
-    The peak, of which :func:`memory_stats` tells and which limits the memory that the pool keeps,
-    is reset to the current use. Batches that were kept for replay are dropped, too, so the next
-    ones are recorded again.
+    The peak that :func:`memory_stats` reports, which also limits how much memory the pool keeps, is
+    reset to the current use. Batches that were kept for replay are dropped, too, so the next
+    batches are recorded again.
 
     Parameters
     ----------
@@ -455,7 +466,7 @@ def trim_memory(device=None):
     Returns
     -------
     int
-        Bytes returned to the driver.
+        The bytes returned to the driver.
     """
     cdef int ordinal = ordinal_of(device)
     cdef size_t freed

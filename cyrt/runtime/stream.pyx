@@ -294,7 +294,7 @@ cdef class Stream:
         Raises
         ------
         TypeError
-            ``stream`` is neither.
+            `stream` is neither such an object nor an int.
         ValueError
             The driver reports that the handle is not a stream, or the stream does not belong to a
             device's primary context, or it does not belong to `device`.
@@ -473,6 +473,23 @@ def stream(stream=None):
     ----------
     stream : Stream, object with ``__cuda_stream__`` or int handle, optional
         Default: the current stream.
+
+    Returns
+    -------
+    Stream
+
+    Raises
+    ------
+    TypeError, ValueError
+        The errors of :meth:`Stream.wrap`.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> s = cyrt.Stream()
+    >>> with cyrt.stream(s):
+    ...     cyrt.stream() is s
+    True
     """
     if stream is None:
         return current_stream(current_ordinal())

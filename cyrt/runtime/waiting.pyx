@@ -231,8 +231,10 @@ cdef int wait_all(int ordinal) except -1:
 
 
 def drain(double seconds):
-    """Launch what is recorded and wait until it has ended, for at most `seconds`. Wrapped streams,
-    streams that are captured, and what other threads launch meanwhile are not waited for.
+    """Launch the recorded work, and wait until it has ended, for at most `seconds`.
+
+    It does not wait for wrapped streams, for streams that are captured, nor for work that other
+    threads launch meanwhile.
 
     Returns
     -------
