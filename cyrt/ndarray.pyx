@@ -381,8 +381,8 @@ cdef class Array(Operators):
 
     @property
     def ptr(self):
-        """The device address of the first element, an int; see :attr:`Buffer.ptr` for its
-        effects."""
+        """The device address of the first element, an int; :attr:`Buffer.ptr` describes the effects
+        of reading it."""
         refuse_export(self)
         return export_address(self)
 
@@ -401,7 +401,7 @@ cdef class Array(Operators):
 
     @property
     def mT(self):
-        """A view with the last two dimensions exchanged; ValueError below two dimensions."""
+        """A view with the last two dimensions exchanged; a ValueError for fewer than two."""
         return functions.matrix_transpose(self)
 
     @property
@@ -460,9 +460,9 @@ cdef class Array(Operators):
         Raises
         ------
         TypeError
-            The array depends on the arguments of a function that is differentiated: its copy would
-            be a constant. :func:`cyrt.stop_gradient` makes one of it; numbers, ``float(x)`` and
-            ``x.item()``, and printing need no such call.
+            The array depends on the arguments of a function that is being differentiated, and its
+            copy would silently be a constant. Call :func:`cyrt.stop_gradient` first to get one.
+            ``float(x)``, ``x.item()`` and printing work without that call.
         """
         refuse_host_copy(self, "numpy")
         if out is None:
@@ -478,8 +478,9 @@ cdef class Array(Operators):
 
     @property
     def buffer(self):
-        """The bytes of the elements, a Buffer that is a view of the array's memory. That of a
-        read-only view cannot be written, either.
+        """The bytes of the elements, a Buffer that is a view of the array's memory.
+
+        The Buffer of a read-only view is read-only, too.
 
         Raises
         ------
@@ -492,22 +493,22 @@ cdef class Array(Operators):
     def copy_from(self, source, stream=None, *, bint blocking=True):
         """Copy all elements from host memory or from memory on a device.
 
-        When the call returns, host memory has been read, unless `blocking` is False.
-
         Parameters
         ----------
         source : array, Buffer or buffer-protocol object
-            C-contiguous memory of exactly ``nbytes`` bytes; an array of the same shape and type.
+            C-contiguous memory of exactly ``nbytes`` bytes. An array must have the same shape and
+            type.
         stream : Stream, optional
             The copy is ordered after earlier work on this stream. Default: the current stream.
         blocking : bool
-            False returns immediately, as in :meth:`Buffer.copy_from`.
+            Whether the call returns only after host memory has been read; with False it returns
+            immediately, as :meth:`Buffer.copy_from` describes.
 
         Raises
         ------
         ValueError
-            The source has another shape, type or size, one of the two is not C-contiguous, or the
-            source is pageable host memory although `blocking` is False.
+            The source has another shape, type or size, one of the two is not C-contiguous, or
+            `blocking` is False and the source is pageable host memory.
         """
         check_equal_layout(self, source, "copy_from")
         refuse_export(source)
@@ -516,22 +517,22 @@ cdef class Array(Operators):
     def copy_to(self, target, stream=None, *, bint blocking=True):
         """Copy all elements to host memory or to memory on a device.
 
-        When the call returns, host memory contains the data, unless `blocking` is False.
-
         Parameters
         ----------
         target : array, Buffer or writable buffer-protocol object
-            C-contiguous memory of exactly ``nbytes`` bytes; an array of the same shape and type.
+            C-contiguous memory of exactly ``nbytes`` bytes. An array must have the same shape and
+            type.
         stream : Stream, optional
             The copy is ordered after earlier work on this stream. Default: the current stream.
         blocking : bool
-            False returns immediately, as in :meth:`Buffer.copy_to`.
+            Whether the call returns only after host memory has been written; with False it returns
+            immediately, as :meth:`Buffer.copy_to` describes.
 
         Raises
         ------
         ValueError
-            The target has another shape, type or size, is read-only, one of the two is not
-            C-contiguous, or the target is pageable host memory although `blocking` is False.
+            The target has another shape, type or size, or is read-only; one of the two is not
+            C-contiguous; or `blocking` is False and the target is pageable host memory.
         """
         check_equal_layout(self, target, "copy_to")
         if isinstance(target, Memory):
@@ -588,14 +589,13 @@ cdef class Array(Operators):
         return functions.call_function(function, args, kwargs)
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
-        """Return a DLPack capsule (dmlc.github.io/dlpack, 1.1); the consumer's stream waits for the
-        data.
+        """Return a DLPack capsule (dmlc.github.io/dlpack, 1.1).
 
         Parameters
         ----------
         stream : int, optional
-            The consumer's stream: None or 1 is the legacy stream, 2 the per-thread one, -1 does not
-            wait; other numbers are a ``cudaStream_t``.
+            The consumer's stream, which waits for the data: None or 1 is the legacy stream, 2 is
+            the per-thread one, and other numbers are a ``cudaStream_t``. With -1 no stream waits.
         max_version : tuple of int, optional
             The highest version that the consumer supports.
         dl_device : tuple of int, optional
@@ -606,8 +606,8 @@ cdef class Array(Operators):
         Raises
         ------
         BufferError
-            The device is not supported, ``copy=False`` and a copy is needed, or the array is a
-            read-only view and ``max_version`` is below 1: only later versions have a flag for it.
+            The device is not supported; a copy is needed and `copy` is False; or the array is a
+            read-only view, and `max_version` is below 1, where DLPack has no flag for such arrays.
         """
         cdef Array x = self
         refuse_export(self)

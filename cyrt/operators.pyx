@@ -272,7 +272,7 @@ cdef class Operators(Memory):
         functions.assign(self, value)
 
     def get(self):
-        """Return a NumPy array: CuPy's name of :meth:`Array.numpy`."""
+        """Copy the values to a NumPy array: CuPy's name of :meth:`Array.numpy`."""
         return self.numpy()
 
     def flatten(self, order="C"):
@@ -290,7 +290,7 @@ cdef class Operators(Memory):
     @cython.binding(False)      # the interpreter makes one tuple of the arguments, not two
     def reshape(self, *shape, order="C", copy=None):
         """reshape($self, /, *shape, order='C', copy=None)\n--\n
-        See :func:`cyrt.reshape`; the shape is a tuple or several ints."""
+        See :func:`cyrt.reshape`. The shape is one tuple, or several ints."""
         if not shape:
             raise TypeError("reshape: expected a shape, a tuple or several ints")
         return ops.reshape("reshape", self, shape[0] if len(shape) == 1 else shape, order, copy)
@@ -314,15 +314,22 @@ cdef class Operators(Memory):
     @cython.binding(False)      # the interpreter makes one tuple of the arguments, not two
     def transpose(self, *axes):
         """transpose($self, /, *axes)\n--\n
-        Return a view with the dimensions in the order of the axes, which are several ints or a
-        tuple; default: reversed. See :func:`cyrt.permute_dims`."""
+        Return a view with the dimensions in the order of the axes, by default in reverse order. The
+        axes are one tuple, or several ints. See :func:`cyrt.permute_dims`."""
         order = axes or None
         if len(axes) == 1 and not PyIndex_Check(axes[0]):
             order = axes[0]
         return self.T if order is None else ops.permute_dims("transpose", self, order)
 
     def view(self, dtype=None):
-        """Return a view, with `dtype` of its bytes as elements of another type: see
-        :func:`cyrt.ops.views.view_as`."""
+        """Return a view of the array; with `dtype`, a view of its bytes as elements of that type.
+
+        If the sizes of the types differ, the last dimension becomes longer or shorter.
+
+        Raises
+        ------
+        ValueError
+            The last dimension, the strides or the address do not fit elements of the new size.
+        """
         same = dtype is None or dtype is type(self)
         return functions.view_as(self, self.dtype if same else dtype)

@@ -75,7 +75,7 @@ cdef class Part:
 
 @cython.final
 cdef class Plan:
-    """What a call keeps if some of its operands are followed, and who gets it."""
+    """The values that a call keeps if certain operands are followed, and what takes each of them."""
     cdef list parts
     cdef int num_values
     cdef short[MOST_VALUES] kinds
@@ -178,19 +178,20 @@ def register(function, operands, backward, *, composed=None, into=None,
         The parameters of the function whose gradients `backward` computes. A function may be
         registered several times, for other operands each time.
     backward : callable
-        It returns the gradient of the operand, or a tuple of those of several; None is zero. What
-        it needs is known by the names of its parameters: ``g`` is the gradient of the result
+        It returns the gradient of the operand, or a tuple of the gradients of several; None is
+        zero. The names of its parameters say what it needs: ``g`` is the gradient of the result
         (if there are several results, nested or not, a list of them, with None for zero),
-        ``result`` the result, ``wanted`` a tuple of bool that says of which operands the gradient
-        is used, ``NAME`` the function's argument of that name, ``NAME_shape``, ``NAME_dtype`` and
-        ``NAME_device`` its shape, type and device. What is not named is not kept.
+        ``result`` is the result, and ``wanted`` is a tuple of bool that says of which operands the
+        gradient is used. ``NAME`` is the function's argument of that name; ``NAME_shape``,
+        ``NAME_dtype`` and ``NAME_device`` are its shape, type and device. What is not named is not
+        kept.
     composed : callable, optional
         It has the parameters of `backward` and returns the same gradients, computed by functions
         that have rules. It is called where an outer level differentiates the gradient, if
         `backward` calls a function that has none.
     into : callable, optional
-        For one operand: it has the parameters of `backward` behind a first one, an array that the
-        tape owns, and adds the gradient of the operand to that, in place.
+        It is for a single operand. Its first parameter is an array that the tape owns, to which it
+        adds the gradient of the operand, in place; the parameters of `backward` follow.
     sequence : bool
         Whether the operand is a sequence of arrays: `backward` returns a list of gradients.
     strict : bool
@@ -1154,8 +1155,8 @@ def num_nodes():
 
 
 def versions_of(value):
-    """Return a number that each write to an array, or to an array of a nest, raises as long as a
-    tape exists."""
+    """Return a number that grows with each write to an array, or to an array of a nest, as long as
+    a tape exists."""
     if isinstance(value, dict):
         return sum(map(versions_of, value.values()))
     if isinstance(value, (tuple, list)):

@@ -40,27 +40,29 @@ def custom_op(
 ) -> Any:
     """Register a kernel as an operator of PyTorch, by ``torch.library.custom_op``.
 
-    The operator takes the kernel's arguments but those that are `computed`, launches the kernel on
-    PyTorch's current stream, and returns the computed tensors: None, one or a tuple. Tensors that
-    it takes and the kernel may write (``T*``, not ``const T*``) are declared as mutated. Its fake
-    implementation, which ``torch.compile`` and ``torch.export`` use, makes the computed tensors and
-    launches nothing.
+    The operator takes the kernel's arguments, except those in `computed`, and launches the kernel
+    on PyTorch's current stream. It returns the computed tensors: None, one tensor or a tuple.
+    Tensors among its arguments that the kernel may write (``T*``, not ``const T*``) are declared as
+    mutated. Its fake implementation, which ``torch.compile`` and ``torch.export`` use, makes the
+    computed tensors and launches nothing.
 
     Parameters
     ----------
     kernel : Kernel
+        The kernel.
     name : str
         The operator's name: ``"library::name"``.
     grid, block : int, tuple of int, or function
         As in ``kernel[grid, block]``. A function is called with the operator's arguments.
     computed : mapping of str to function, optional
-        For parameters of the kernel that the operator does not take: functions of the operator's
-        arguments. That of a pointer, which the kernel writes, makes a tensor of the operator's
-        result, as ``torch.empty_like``; that of a scalar returns a number.
+        The parameters of the kernel that the operator does not take, each with a function of the
+        operator's arguments that returns the parameter's value. For a pointer, which the kernel
+        writes, the function makes a tensor of the operator's result, as ``torch.empty_like`` does;
+        for a scalar, it returns a number.
     backward, setup_context : function, optional
-        As of PyTorch's ``register_autograd``: ``backward(ctx, *grads)``, and
-        ``setup_context(ctx, inputs, output)``, which saves what that needs. Only for an operator
-        that mutates none of its arguments.
+        The functions that PyTorch's ``register_autograd`` takes: ``backward(ctx, *grads)``, and
+        ``setup_context(ctx, inputs, output)``, which saves what `backward` needs. An operator that
+        mutates one of its arguments cannot have them.
 
     Returns
     -------
@@ -72,7 +74,7 @@ def custom_op(
     TypeError
         The kernel has a parameter that PyTorch's operators cannot have, such as a struct.
     ValueError
-        `computed` has a name that no parameter has, or that of a pointer that is only read.
+        `computed` has a name that no parameter has, or the name of a pointer that is only read.
     ImportError
         PyTorch is not installed.
     """

@@ -9,7 +9,7 @@ cdef enum:
 
 
 cdef class Structure:
-    """The structure of a nest, whose leaves are taken out.
+    """The structure of a nest without its leaves.
 
     Attributes
     ----------
@@ -313,7 +313,7 @@ class IsLeaf(type):
 
 
 class AnyLeaf(metaclass=IsLeaf):
-    """The type of leaves that may be anything that is no nest."""
+    """The type of leaves that may be any object that is not a nest."""
 
 
 def tree_map(function, nest, /, *others):
@@ -322,7 +322,7 @@ def tree_map(function, nest, /, *others):
     Parameters
     ----------
     function : callable
-        It is called with a leaf of `nest`, and what each of the others has at the same place.
+        It is called with a leaf of `nest`, and with what the other nests have at the same place.
     nest : nest
         A dict, list, tuple, named tuple or dataclass of nests; None, which has no leaves; or
         anything else, which is a leaf.

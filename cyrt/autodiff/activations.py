@@ -35,8 +35,10 @@ _SELU_SCALE, _SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
 
 @tape.differentiable
 def relu_slope(slope: Array, activated: Array) -> Array:
-    """Return the gradient of relu's input from `slope`, the gradient of its result, in which it is
-    linear. The derivative of relu at x equals that at its result."""
+    """Return the gradient of relu's input from `slope`, the gradient of its result.
+
+    It is linear in `slope`. The derivative of relu at x equals its derivative at the result.
+    """
     return act.relu_vjp(slope, activated)
 
 

@@ -1,4 +1,4 @@
-"""Functions with gradients of their own, and functions that are computed again for theirs."""
+"""Functions with their own gradients, and functions that are computed again for a gradient."""
 
 from __future__ import annotations
 
@@ -77,15 +77,19 @@ class _Results:
 class custom_vjp:  # the name of JAX's class
     """Make a function that is differentiated by a rule of its own.
 
-    This is how users' kernels take part. The function is called as before; where a gradient is
-    computed, the functions that :meth:`defvjp` is given are called instead.
+    A function that launches your own kernels gets a gradient in this way. It is called as before;
+    where a gradient is computed, the functions that :meth:`defvjp` has set are called instead.
 
     Parameters
     ----------
     f : callable
         Its arguments are arrays, nests of arrays, or other objects, which have no gradients. Its
         result is an array or a nest of arrays. It uses no other arrays that depend on the arguments
-        of a function that is differentiated, and has no parameters for keywords only.
+        of a function that is differentiated, and has no keyword-only parameters.
+
+    Notes
+    -----
+    This is JAX's ``jax.custom_vjp``.
 
     Examples
     --------
@@ -125,9 +129,9 @@ class custom_vjp:  # the name of JAX's class
             It takes the function's arguments, and returns a pair of the function's result and
             whatever `backward` needs.
         backward : callable
-            It takes what `forward` kept, and the gradient of the result. It returns a tuple of the
-            gradients of all arguments, those with defaults too, each of the argument's structure,
-            shape and type; None is zero.
+            It takes what `forward` kept, and the gradient of the result. It returns a tuple with
+            the gradient of each argument, also of those with defaults. A gradient has the
+            structure, the shapes and the types of its argument; None stands for zero.
         """
         for name, each in (("forward", forward), ("backward", backward)):
             if not callable(each):
@@ -252,12 +256,13 @@ def _refuse_closure(name: str, before: int, results: list[Array]) -> None:
 
 
 def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that keeps nothing for its gradient but its arguments.
+    """Return a function that keeps only its arguments for its gradient.
 
-    Where the gradient is computed, `f` is called again. This saves memory, and costs time [1]_. `f`
-    must compute the same again, without variables that change meanwhile. Its random numbers, of the
-    process or of a :class:`cyrt.random.Generator`, are the same again if the thread that calls `f`
-    asks for them; no other numbers change thereby.
+    Where the gradient is computed, `f` is called again. This saves memory, and costs time [1]_. The
+    second call must compute the same, so `f` must not depend on variables that change in between.
+    It gets the same random numbers again, from the process's sequence or from a
+    :class:`cyrt.random.Generator`, if the thread that calls `f` draws them; the numbers that other
+    calls draw are not affected.
 
     Parameters
     ----------
@@ -274,8 +279,8 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
     Raises
     ------
     RuntimeError
-        While the gradient is computed: `f` asked for random numbers more often than before, or less
-        often.
+        While the gradient is computed, `f` draws random numbers in more or fewer calls than it did
+        the first time.
 
     References
     ----------

@@ -30,7 +30,7 @@ def _is_view(key: Any) -> bool:
 
 
 def place(g: Array, key: Any, shape: _Shape) -> Array:
-    """Return zeros of a shape, with g added at a key: duplicates are summed."""
+    """Return zeros of a shape to which g is added at a key; values of one element are summed."""
     target = zeros(shape, g.dtype, device=g.device)
     if not _is_view(key):
         return add_at(target, key, g)

@@ -1,4 +1,4 @@
-"""The gradients of linear layers, attention, rotary embeddings, tables and dropout."""
+"""The gradients of linear layers, attention, rotary embeddings, embedding tables and dropout."""
 
 from __future__ import annotations
 

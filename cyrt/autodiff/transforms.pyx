@@ -62,7 +62,7 @@ cdef list places_of(tuple argnums, Py_ssize_t count, str name):
 
 @cython.final
 cdef class Inputs:
-    """The arguments by which a function is differentiated: nests of arrays."""
+    """The arguments by which a function is differentiated, which are nests of arrays."""
     cdef object f
     cdef str name               # the public function that differentiates f
     cdef list leaves
@@ -225,21 +225,24 @@ def value_and_grad(f, argnums=0, has_aux=False):
         Its result is a real floating-point scalar, or with `has_aux` a pair of it and anything
         else.
     argnums : int or tuple of int
-        The positional arguments by which to differentiate: arrays of floating-point types, or
-        nests of dict, list, tuple, named tuple and dataclass. A float counts as an array.
+        The indices of the positional arguments by which to differentiate: arrays of floating-point
+        types, or nests of them (dict, list, tuple, named tuple and dataclass). A float counts as an
+        array.
     has_aux : bool
+        Whether f's result is a pair, of which only the first part is differentiated.
 
     Returns
     -------
     callable
         It takes f's arguments, and returns ``(value, gradient)``. The gradient has the structure
-        of the argument; it is a tuple if `argnums` is. With `has_aux` the value is f's pair.
+        of the argument; if `argnums` is a tuple, it is a tuple of the gradients of these arguments.
+        With `has_aux` the value is f's pair.
 
     Raises
     ------
     TypeError
-        An argument is no array of a floating-point type or nest of such arrays, or f's result is no
-        such scalar; or f uses a function that has no gradient.
+        An argument is neither an array of a floating-point type nor a nest of such arrays, f's
+        result is not such a scalar, or f uses a function that has no gradient.
     ValueError
         There is no argument of that number.
     RuntimeError
@@ -248,7 +251,8 @@ def value_and_grad(f, argnums=0, has_aux=False):
     Notes
     -----
     The method is reverse-mode differentiation [1]_: f runs once, and each operation on an array
-    that depends on the arguments is recorded. For complex arguments the gradient is that of JAX:
+    that depends on the arguments is recorded. The arguments are those of JAX's
+    ``jax.value_and_grad``. For complex arguments the gradient is that of JAX, too:
     ``df/dx - 1j * df/dy`` for ``x + 1j * y``.
 
     References
@@ -274,7 +278,11 @@ def grad(f, argnums=0, has_aux=False):
     -------
     callable
         It takes f's arguments, and returns the gradient; with `has_aux` a pair of the gradient and
-        what f returns beside its value.
+        the second part of f's result.
+
+    Notes
+    -----
+    The arguments are those of JAX's ``jax.grad``.
 
     Examples
     --------
@@ -295,19 +303,24 @@ def vjp(f, *args):
     f : callable
         Its result is an array, or a nest of arrays.
     *args
-        Its arguments, as those that :func:`grad` differentiates by.
+        The arguments of f: arrays of floating-point types, or nests of them, as for
+        :func:`value_and_grad`.
 
     Returns
     -------
     tuple
-        f's result, and a function. That takes the gradient of a scalar with respect to the result,
-        of its structure, shapes and types, and returns the tuple of those with respect to the
-        arguments. It may be called several times.
+        The result of f, and a function. The function takes the gradient of some scalar with respect
+        to f's result, with the result's structure, shapes and types. It returns a tuple of the
+        gradients of that scalar with respect to the arguments. It may be called several times.
 
     Raises
     ------
     TypeError, ValueError, RuntimeError
         See :func:`value_and_grad`.
+
+    Notes
+    -----
+    This is JAX's ``jax.vjp`` without ``has_aux``.
 
     Examples
     --------
@@ -358,6 +371,10 @@ def stop_gradient(x):
     -------
     Array or nest
         Views of the arrays.
+
+    Notes
+    -----
+    This is JAX's ``jax.lax.stop_gradient``.
 
     Examples
     --------

@@ -112,8 +112,8 @@ def view_as(x, dtype, /):
     ----------
     x : Array
     dtype : DType
-        The new element type. If its size differs, the last dimension becomes longer or shorter; it
-        must be contiguous, and its bytes a multiple of the new size.
+        The new element type. If its size differs, the last dimension becomes longer or shorter; the
+        dimension must be contiguous, and its size in bytes a multiple of the new element's.
 
     Raises
     ------
