@@ -75,7 +75,7 @@ cdef class Part:
 
 @cython.final
 cdef class Plan:
-    """The values that a call keeps if certain operands are followed, and what takes each of them."""
+    """The values that a call keeps if certain operands are followed, and what takes them."""
     cdef list parts
     cdef int num_values
     cdef short[MOST_VALUES] kinds

@@ -3,7 +3,8 @@
 ``name_vjp`` returns the gradients with respect to the arrays that ``name`` takes. Its first
 argument is ``g``, the gradient of the result; then follow the arguments of ``name`` in their order.
 ``softmax_vjp`` and ``log_softmax_vjp`` take the result instead of the input, and ``rope_vjp`` needs
-no input.
+no input. Convolutions have ``conv_input_vjp`` and ``conv_weight_vjp``, which take the shape of the
+array whose gradient they return.
 """
 
 import typing as _typing

@@ -145,7 +145,7 @@ _glu = _Elementwise("glu", ("x", "gate"), "", "cyrt.nn")
 
 
 def leaky_relu(x: Array, negative_slope: float = 0.01, *, out: Array | None = None) -> Array:
-    """x where x is positive, and otherwise x times a slope.
+    """Return x where it is positive, and x times a slope elsewhere.
 
     Parameters
     ----------
@@ -192,14 +192,13 @@ def leaky_relu_vjp(
     ----------
     g : Array
         The gradient of the result; it broadcasts with x.
-    x : Array
-    negative_slope : float
-    out : Array, optional
+    x, negative_slope, out
+        As for :func:`leaky_relu`.
 
     Returns
     -------
     Array
-        The gradient of x: g where x is positive, and otherwise g times the slope.
+        The gradient of x: g where x is positive, and g times the slope elsewhere.
 
     Examples
     --------
@@ -211,14 +210,14 @@ def leaky_relu_vjp(
 
 
 def elu(x: Array, alpha: float = 1.0, *, out: Array | None = None) -> Array:
-    """x where x is positive, and otherwise alpha (exp(x) - 1): exponential linear units.
+    """Return x where it is positive, and alpha (exp(x) - 1) elsewhere: exponential linear units.
 
     Parameters
     ----------
     x : Array
         An array of a real floating-point type; bool and integers are converted to float32.
     alpha : float
-        It is rounded to x's type.
+        The factor of the exponential; it is rounded to x's type.
     out : Array, optional
         The array that receives the result, cast to the array's type within its kind; may be x.
 
@@ -255,14 +254,13 @@ def elu_vjp(g: Array, x: Array, alpha: float = 1.0, *, out: Array | None = None)
     ----------
     g : Array
         The gradient of the result; it broadcasts with x.
-    x : Array
-    alpha : float
-    out : Array, optional
+    x, alpha, out
+        As for :func:`elu`.
 
     Returns
     -------
     Array
-        The gradient of x: g where x is positive, and otherwise g alpha exp(x).
+        The gradient of x: g where x is positive, and g alpha exp(x) elsewhere.
 
     Examples
     --------
@@ -282,7 +280,7 @@ def softplus(
     where: Array | bool | None = None,
     dtype: Any = None,
 ) -> Array:
-    """log(1 + exp(beta x)) / beta, without overflow of the exponential.
+    """Compute log(1 + exp(beta x)) / beta, without overflow of the exponential.
 
     Parameters
     ----------
@@ -292,7 +290,7 @@ def softplus(
     out : Array, optional
         The array that receives the result, cast to the array's type within its kind; may be x.
     beta : float
-        A positive number; it is rounded to x's type.
+        The factor of x, a positive number; it is rounded to x's type.
     where : Array or bool, optional
         Type bool: the elements of `out` that receive the result; others keep their values. Default:
         all.
@@ -344,9 +342,8 @@ def softplus_vjp(
     ----------
     g : Array
         The gradient of the result; it broadcasts with x.
-    x : Array
-    out : Array, optional
-    beta : float
+    x, out, beta
+        As for :func:`softplus`.
     where, dtype
         As for :func:`softplus`; if beta is not 1, they must be None.
 
@@ -413,13 +410,13 @@ def glu_vjp(g: Array, x: Array, axis: int = -1) -> Array:
     ----------
     g : Array
         The gradient of the result, of its shape and x's type.
-    x : Array
-    axis : int
+    x, axis
+        As for :func:`glu`.
 
     Returns
     -------
     Array
-        An array of x's shape and type.
+        The gradient of x, of x's shape and type.
 
     Raises
     ------

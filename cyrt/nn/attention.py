@@ -78,13 +78,14 @@ def attention(
     scale : float, optional
         By default ``D ** -0.5``.
     mask : Array or "causal", optional
-        Broadcasts to (B, H, T, S). An array of bool: a query uses the keys where it is True. An
-        array of a real floating-point type: it is added to the logits. "causal": query i uses the
-        keys up to S - T + i. The result of a query that uses no key is 0. Masked keys and values
-        must be finite: their weight is 0, and 0 times NaN or infinity, which some kernels compute,
-        is NaN.
+        An array broadcasts to (B, H, T, S). If its type is bool, a query uses the keys where the
+        mask is True; if its type is real floating-point, it is added to the logits. With "causal",
+        query i uses the keys up to S - T + i. The result of a query that uses no key is 0. Masked
+        keys and values must be finite: their weight is 0, and 0 times NaN or infinity, which some
+        kernels compute, is NaN.
     sinks : Array, optional
-        For each head a logit, whose exponential is added to the sum of the weights; shape (H,).
+        Shape (H,): for each head a logit, whose exponential is added to the denominator of the
+        softmax.
     cache : tuple of Array, optional
         Arrays for the keys and the values of all positions, (B, H', capacity, D), that share no
         element. The new keys and values, k and v with T rows, are written into them from `position`
@@ -92,9 +93,9 @@ def attention(
         no effect, even if they are NaN.
     position : int or Array, optional
         The position of the first of the new rows. An Array of integers on q's device is read when
-        the operation runs: one number, or one for each batch. A number that is out of range is
-        clipped then, or with ``CYRT_CHECK=1`` an error. Without a cache, `position` is the position
-        of the first key for `rope`.
+        the operation runs: one number, or one for each batch. If such a number is out of range, it
+        is clipped, or with ``CYRT_CHECK=1`` an IndexError is raised. Without a cache, `position` is
+        the position of the first key for `rope`.
     rope : dict, optional
         Arguments of :func:`cyrt.nn.rope` (``dims``, by default D; ``traditional``, ``base``,
         ``scale``, ``freqs``), by which queries and keys are rotated first. The last query has the
@@ -116,9 +117,9 @@ def attention(
 
     Notes
     -----
-    Vaswani et al., arXiv:1706.03762. Heads of queries that share keys: Ainslie et al.,
-    arXiv:2305.13245. Sinks: Xiao et al., arXiv:2309.17453. Computation by tiles: Dao et al.,
-    arXiv:2205.14135.
+    Attention is that of Vaswani et al., arXiv:1706.03762. Heads of queries share keys as in Ainslie
+    et al., arXiv:2305.13245; sinks are those of Xiao et al., arXiv:2309.17453. The computation by
+    tiles is that of Dao et al., arXiv:2205.14135.
 
     Examples
     --------
@@ -152,7 +153,7 @@ def attention(
 def attend_to_all(
     q: Array, k: Array, v: Array, scale: float, mask: Array | str | None, sinks: Array | None
 ) -> Array:
-    """Compute attention to given keys, of operands that are checked and rotated."""
+    """Compute attention to all keys. The operands have been checked and rotated."""
     rows, keys = q.shape[2], k.shape[2]
     if not isinstance(mask, Array) and _is_for_kernels(q) and keys <= MAX_KEYS:
         if mask is None:
@@ -267,7 +268,9 @@ def attention_vjp(
     q, k, v : Array
         As for :func:`attention`.
     scale : float, optional
+        As for :func:`attention`.
     mask : Array or "causal", optional
+        As for :func:`attention`.
 
     Returns
     -------
@@ -281,7 +284,7 @@ def attention_vjp(
 
     Notes
     -----
-    Computation by tiles: Dao et al., arXiv:2205.14135.
+    The computation by tiles is that of Dao et al., arXiv:2205.14135.
 
     Examples
     --------

@@ -56,7 +56,7 @@ def attend(q, keys, values, k, v, bint append, position, rope, double scale, sin
     scale : float
         The factor of the products.
     sinks : Array, optional
-        Of shape (H,), and a real floating-point type.
+        An array of shape (H,) and a real floating-point type.
     """
     cdef Operand[ATTENTION_OPERANDS] operands
     cdef AttentionSpace space

@@ -54,8 +54,9 @@ def batch_norm(
         Whether the mean and the variance of x are used, instead of the running ones.
     momentum : float
         The weight of x's mean and variance in the updated running ones, from 0 to 1. The variance
-        for this is the unbiased one, divided by one less than the number of elements.
+        is the unbiased one here: its divisor is one less than the number of elements.
     eps : float
+        The number that is added to the variance, 0 or more.
 
     Returns
     -------
@@ -73,8 +74,8 @@ def batch_norm(
 
     Notes
     -----
-    Ioffe and Szegedy, arXiv:1502.03167. Its arguments are those of PyTorch's
-    ``torch.nn.functional.batch_norm``.
+    Ioffe and Szegedy, arXiv:1502.03167. The arguments are those of PyTorch's
+    ``torch.nn.functional.batch_norm``, with channels last.
 
     Examples
     --------
@@ -117,8 +118,10 @@ def normalize_channels(
     bias: Array | None,
     eps: float,
 ) -> tuple[Array, Array, Array]:
-    """Return :func:`batch_norm`'s result, and the mean and the variance by which it is computed;
-    None: those of x."""
+    """Return :func:`batch_norm`'s result, and the mean and the variance by which it is computed.
+
+    If the mean and the variance are None, those of x are computed.
+    """
     rows = _channels("batch_norm", x)
     weight, bias = _parameters("batch_norm", x, (x.shape[-1], 1), weight=weight, bias=bias)
     level, spread = _moments(rows) if mean is None else _running(rows, mean, variance)
@@ -144,15 +147,14 @@ def batch_norm_vjp(
     ----------
     g : Array
         The gradient of the result, of x's type and shape.
-    x : Array
+    x, training, eps
+        As for :func:`batch_norm`.
     running_mean, running_var : Array or None
         They are read if `training` is False, and never changed.
     weight, bias : Array, optional
-        The bias's values are not read.
-    training : bool
+        As for :func:`batch_norm`; the bias's values are not read.
     momentum : float
         It has no effect.
-    eps : float
 
     Returns
     -------
@@ -204,6 +206,7 @@ def group_norm(
     weight, bias : Array, optional
         Shape (C,), of x's type or of the type of the computation: float32, or for float64 float64.
     eps : float
+        The number that is added to the variance, 0 or more.
 
     Returns
     -------
@@ -247,11 +250,10 @@ def group_norm_vjp(
     ----------
     g : Array
         The gradient of the result, of x's type and shape.
-    x : Array
-    num_groups : int
+    x, num_groups, eps
+        As for :func:`group_norm`.
     weight, bias : Array, optional
-        The bias's values are not read.
-    eps : float
+        As for :func:`group_norm`; the bias's values are not read.
 
     Returns
     -------
@@ -283,8 +285,7 @@ def instance_norm(
     ----------
     x : Array
         Shape (N, ..., C): float16, bfloat16, float32 or float64.
-    weight, bias : Array, optional
-    eps : float
+    weight, bias, eps
         As for :func:`group_norm`.
 
     Returns
@@ -292,10 +293,15 @@ def instance_norm(
     Array
         The result of :func:`group_norm` with a group for each channel, of x's shape and type.
 
+    Raises
+    ------
+    TypeError, ValueError
+        The errors of :func:`group_norm`.
+
     Notes
     -----
     Ulyanov, Vedaldi and Lempitsky, arXiv:1607.08022. This is PyTorch's
-    ``torch.nn.functional.instance_norm``, of channels that are last, with no running statistics.
+    ``torch.nn.functional.instance_norm``, with channels last and without running statistics.
 
     Examples
     --------
@@ -317,14 +323,18 @@ def instance_norm_vjp(
     ----------
     g : Array
         The gradient of the result, of x's type and shape.
-    x : Array
-    weight, bias : Array, optional
-    eps : float
+    x, weight, bias, eps
+        As for :func:`instance_norm`.
 
     Returns
     -------
     tuple of (Array, Array or None, Array or None)
         The gradients of x, weight and bias; None for a parameter that is None.
+
+    Raises
+    ------
+    TypeError, ValueError
+        The errors of :func:`instance_norm`; or g differs from x in type or shape.
 
     Examples
     --------

@@ -72,8 +72,10 @@ def positive_number(value: Any, name: str, argument: str) -> float:
 def parameter_of(
     value: Any, x: Any, name: str, argument: str, dtype: Any = None, *, positive: bool = False
 ) -> float:
-    """Return the parameter of a function of x, which is finite, and `positive` or not, in the type
-    that x is computed in, too."""
+    """Return the parameter of a function of x.
+
+    It must be finite, and with `positive` above 0, also in the type in which x is computed.
+    """
     number = (positive_number if positive else number_of)(value, name, argument)
     kind = _dtype(dtype) if dtype is not None else x.dtype if isinstance(x, Array) else None
     if kind is None or kind.kind not in "fc":

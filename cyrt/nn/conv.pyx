@@ -525,7 +525,7 @@ def conv_general(x, weight, stride=1, padding=0, dilation=1, input_dilation=1, g
     bias : Array, optional
         Shape (O,): added to the sums.
     activation : str, optional
-        "relu", "gelu", "gelu_tanh" or "silu": the function that is applied at the end.
+        "relu", "gelu", "gelu_tanh" or "silu": the function that is applied to the sums at the end.
 
     Returns
     -------
@@ -670,7 +670,7 @@ def conv_transpose1d(x, weight, stride=1, padding=0, dilation=1, output_padding=
     multiple of the filters to the result, at distances of `stride`.
 
     The result's size is ``(L - 1) * stride - 2 * padding + dilation * (K - 1) + 1 +
-    output_padding``. It is what :func:`conv_input_vjp` computes for one group, if the weight's
+    output_padding``. For one group, :func:`conv_input_vjp` computes the same result if the weight's
     first and last dimensions are exchanged.
 
     Parameters
@@ -793,8 +793,8 @@ def conv_input_vjp(g, input_shape, weight, stride=1, padding=0, dilation=1, inpu
     g : Array
         The gradient of the result without bias and activation, of its shape.
     input_shape : tuple of int
-    weight : Array
-    stride, padding, dilation, input_dilation, groups, flip
+        The shape of the input.
+    weight, stride, padding, dilation, input_dilation, groups, flip
         As for :func:`conv_general`.
 
     Returns
@@ -834,7 +834,9 @@ def conv_weight_vjp(g, x, weight_shape, stride=1, padding=0, dilation=1, input_d
     g : Array
         The gradient of the result without bias and activation, of its shape.
     x : Array
+        The input.
     weight_shape : tuple of int
+        The shape of the weight.
     stride, padding, dilation, input_dilation, groups, flip
         As for :func:`conv_general`.
 

@@ -61,7 +61,7 @@ def dropout(x, p=0.5, *, key):
     Notes
     -----
     Srivastava et al., JMLR 15 (2014). This is PyTorch's ``torch.nn.functional.dropout`` with a key
-    instead of a generator. For inference, do not call it.
+    instead of a generator, and without a switch for inference, where it must not be called.
 
     Examples
     --------
@@ -85,6 +85,7 @@ def dropout_vjp(g, x, p=0.5, *, key):
     x : Array
         The input; its values are not read.
     p : float
+        As for :func:`dropout`.
     key : Key
         The key of the call of dropout.
 

@@ -79,8 +79,8 @@ def embedding_vjp(g: Array, x: Array, weight: Array) -> Array:
     -------
     Array
         An array of the weight's shape and type: for each row the sum of g over the elements of x
-        that are its index, computed in float32, or for float64 in float64. Equal inputs give equal
-        bits.
+        that are the row's index, computed in float32, or for float64 in float64. Equal inputs give
+        equal bits.
 
     Raises
     ------

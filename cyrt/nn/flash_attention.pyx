@@ -81,13 +81,13 @@ def attend(q, k, v, mask, bint causal, double scale, sinks):
     Parameters
     ----------
     mask : Array, optional
-        Of bool or a real floating-point type; it broadcasts to (B, H, T, S).
+        An array of bool or a real floating-point type; it broadcasts to (B, H, T, S).
     causal : bool
         Whether query i uses only the keys up to S - T + i. It cannot be combined with a mask.
     scale : float
         The factor of the products.
     sinks : Array, optional
-        Of shape (H,), and a real floating-point type.
+        An array of shape (H,) and a real floating-point type.
     """
     cdef Operand[FLASH_OPERANDS] operands
     cdef FlashSpace space
@@ -135,7 +135,7 @@ def gradients(g, q, k, v, bint causal, double scale):
     """Compute the gradients of `attend` without an array as a mask, and without sinks.
 
     The arguments have been checked as those of `attend`; g, the gradient of the result, has q's
-    shape and type. Returns the gradients of q, k and v.
+    shape and type. The result is a tuple of the gradients of q, k and v.
     """
     cdef Operand[VJP_OPERANDS] operands
     cdef VjpSpace space

@@ -23,12 +23,13 @@ def log_softmax_vjp(g: Array, y: Array, axis: int = -1) -> Array:
     y : Array
         The result of log_softmax.
     axis : int
+        The axis of the call of log_softmax.
 
     Returns
     -------
     Array
-        ``g - exp(y) * sum(g)``, of y's shape and type, computed in float32 or, of float64, in
-        float64. NaN along the axis where y is NaN.
+        ``g - exp(y) * sum(g)``, of y's shape and type, computed in float32, or for float64 in
+        float64. It is NaN along the axis where y is NaN.
 
     Raises
     ------
@@ -65,14 +66,14 @@ def logsumexp_vjp(
         The gradient of the result, of its shape and x's type.
     x : Array
         The input, of a real floating-point type.
-    axis : int or tuple of int, optional
-    keepdims : bool
+    axis, keepdims
+        As for :func:`logsumexp`.
 
     Returns
     -------
     Array
-        ``g * softmax(x)`` over the axes, of x's shape and type. As for :func:`softmax`, NaN over
-        the axes where an element is NaN or infinity, or all are -infinity.
+        ``g * softmax(x)`` over the axes, of x's shape and type. It is NaN over the axes where
+        :func:`softmax` is: where an element is NaN or infinity, or all are -infinity.
 
     Raises
     ------

@@ -146,7 +146,7 @@ def interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=N
         between 4 by 4 neighbours.
     align_corners : bool, optional
         True aligns the middles of the outermost elements of x and of the result; False aligns their
-        outer edges. It cannot be given for the modes that take one element.
+        outer edges. The modes that take one element do not accept it.
 
     Returns
     -------
@@ -166,8 +166,8 @@ def interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=N
     Notes
     -----
     This is PyTorch's ``torch.nn.functional.interpolate``, with channels last, without ``antialias``
-    and without ``recompute_scale_factor``: positions are computed with the scale factor as it is
-    given. The cubic weights are those of Keys, IEEE TASSP 29 (1981), with a = -0.75.
+    and without ``recompute_scale_factor``: positions are computed with the argument `scale_factor`
+    itself. The cubic weights are those of Keys, IEEE TASSP 29 (1981), with a = -0.75.
 
     Examples
     --------

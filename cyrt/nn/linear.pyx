@@ -55,15 +55,16 @@ def linear(x, weight, bias=None, activation=None, residual=None, *, rms_norm=Non
     it.
 
     The result is ``residual + activation(normalised @ weight.mT + bias)``, where x is normalised if
-    there is a norm. The layer is one operation, which rounds only the result, if all of this is
-    true; otherwise each step is a separate operation:
+    there is a norm. The layer is one operation, which rounds only the result, if all of these
+    conditions hold; otherwise each step is a separate operation:
 
     - there are at most 16 rows, of float16, bfloat16 or float32;
     - all operands have the same type;
     - the weight's rows are contiguous and aligned to 16 bytes.
 
-    The norm of two or more rows is rounded, too. A norm is a separate operation if it lacks a
-    weight or a bias; a layer_norm is also one for two or more rows, and in a large layer.
+    For two or more rows, the result of the norm is rounded, too. A norm is a separate operation if
+    it lacks a weight or a bias; a layer_norm is also separate for two or more rows, and in a large
+    layer.
 
     Parameters
     ----------

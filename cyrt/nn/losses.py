@@ -37,7 +37,7 @@ def mse_loss(x: Array, targets: Array, reduction: str = "mean") -> Array:
     -------
     Array
         A 0-dimensional array of x's type, or for ``"none"`` one of x's shape. It is computed in
-        float32 or, of float64, in float64; the mean of no elements is NaN.
+        float32, or for float64 in float64; the mean of no elements is NaN.
 
     Raises
     ------
@@ -66,14 +66,14 @@ def mse_loss_vjp(g: Array, x: Array, targets: Array, reduction: str = "mean") ->
     ----------
     g : Array
         The gradient of the loss, of its shape and x's type.
-    x, targets : Array
-    reduction : str
+    x, targets, reduction
+        As for :func:`mse_loss`.
 
     Returns
     -------
     Array
-        ``2 (x - targets) g``; for a mean divided by the number of elements. It has x's shape and
-        type. The targets' gradient is its negative.
+        ``2 (x - targets) g``; if the loss is a mean, it is divided by the number of elements. It
+        has x's shape and type. The gradient of the targets is its negative.
 
     Raises
     ------
@@ -96,14 +96,18 @@ def l1_loss(x: Array, targets: Array, reduction: str = "mean") -> Array:
 
     Parameters
     ----------
-    x, targets : Array
-    reduction : str
+    x, targets, reduction
         As for :func:`mse_loss`.
 
     Returns
     -------
     Array
         As for :func:`mse_loss`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        The errors of :func:`mse_loss`.
 
     Notes
     -----
@@ -125,14 +129,14 @@ def l1_loss_vjp(g: Array, x: Array, targets: Array, reduction: str = "mean") -> 
     ----------
     g : Array
         The gradient of the loss, of its shape and x's type.
-    x, targets : Array
-    reduction : str
+    x, targets, reduction
+        As for :func:`l1_loss`.
 
     Returns
     -------
     Array
-        ``sign(x - targets) g``; for a mean divided by the number of elements. It has x's shape and
-        type. The targets' gradient is its negative.
+        ``sign(x - targets) g``; if the loss is a mean, it is divided by the number of elements. It
+        has x's shape and type. The gradient of the targets is its negative.
 
     Examples
     --------
@@ -150,8 +154,7 @@ def huber_loss(x: Array, targets: Array, reduction: str = "mean", delta: float =
 
     Parameters
     ----------
-    x, targets : Array
-    reduction : str
+    x, targets, reduction
         As for :func:`mse_loss`.
     delta : float
         A positive number. The loss of a difference d is ``d * d / 2`` if ``abs(d)`` is at most
@@ -198,15 +201,14 @@ def huber_loss_vjp(
     ----------
     g : Array
         The gradient of the loss, of its shape and x's type.
-    x, targets : Array
-    reduction : str
-    delta : float
+    x, targets, reduction, delta
+        As for :func:`huber_loss`.
 
     Returns
     -------
     Array
-        The differences, clipped to -delta and delta, times g; for a mean divided by the number of
-        elements. It has x's shape and type. The targets' gradient is its negative.
+        The differences, clipped to -delta and delta, times g; if the loss is a mean, divided by the
+        number of elements. It has x's shape and type. The gradient of the targets is its negative.
 
     Examples
     --------
@@ -284,16 +286,15 @@ def binary_cross_entropy_vjp(
     ----------
     g : Array
         The gradient of the loss, of its shape and x's type.
-    x, targets : Array
-    reduction : str
-    with_logits : bool
+    x, targets, reduction, with_logits
+        As for :func:`binary_cross_entropy`.
 
     Returns
     -------
     Array
         ``(x - targets) / (x (1 - x)) g``, with a divisor of at least 1e-12, or for logits
-        ``(sigmoid(x) - targets) g``; for a mean divided by the number of elements. It has x's shape
-        and type.
+        ``(sigmoid(x) - targets) g``; if the loss is a mean, divided by the number of elements. It
+        has x's shape and type.
 
     Examples
     --------

@@ -170,9 +170,10 @@ def layer_norm(x, weight=None, bias=None, eps=1e-5, *, out=None):
         float16, bfloat16, float32 or float64, of at least one dimension. It is copied if its last
         axis is not contiguous or its rows are not evenly spaced.
     weight, bias : Array, optional
-        Of x's type, with the length of the last axis or 0-dimensional; any strides. Default: 1, 0.
+        Arrays of x's type, of one dimension and the length of the last axis, or 0-dimensional, with
+        any strides. Default: 1 and 0.
     eps : float
-        Added to the variance; 0 or more.
+        The number that is added to the variance, 0 or more.
     out : Array, optional
         The array that receives the result, cast to the array's type within its kind; it may be x.
 
@@ -214,11 +215,10 @@ def layer_norm_vjp(g, x, weight=None, bias=None, eps=1e-5, *, donate=False):
     ----------
     g : Array
         The gradient of the result, of x's type and shape.
-    x : Array
-    weight : Array, optional
+    x, weight, eps
+        As for :func:`layer_norm`.
     bias : Array, optional
         The bias; its values are not read.
-    eps : float
     donate : bool
         Whether x and g may be overwritten. The gradient of x is then in the memory of x or g, if
         the layout of one of them allows it.
@@ -250,19 +250,25 @@ def layer_norm_vjp(g, x, weight=None, bias=None, eps=1e-5, *, donate=False):
 def rms_norm(x, weight=None, eps=1e-5, *, out=None):
     """Divide rows along the last axis by the square root of their mean square.
 
-    The result is ``x / sqrt(mean(x * x) + eps) * weight``. See :func:`layer_norm`.
+    The result is ``x / sqrt(mean(x * x) + eps) * weight``, computed in float32, for float64 in
+    float64.
 
     Parameters
     ----------
-    x : Array
-    weight : Array, optional
+    x, weight, out
+        As for :func:`layer_norm`.
     eps : float
-    out : Array, optional
+        The number that is added to the mean square, 0 or more.
 
     Returns
     -------
     Array
         An array of x's shape and type.
+
+    Raises
+    ------
+    TypeError, ValueError
+        The errors of :func:`layer_norm`.
 
     Notes
     -----
@@ -287,9 +293,8 @@ def rms_norm_vjp(g, x, weight=None, eps=1e-5, *, donate=False):
     ----------
     g : Array
         The gradient of the result, of x's type and shape.
-    x : Array
-    weight : Array, optional
-    eps : float
+    x, weight, eps
+        As for :func:`rms_norm`.
     donate : bool
         As for :func:`layer_norm_vjp`.
 
@@ -297,6 +302,11 @@ def rms_norm_vjp(g, x, weight=None, eps=1e-5, *, donate=False):
     -------
     tuple of (Array, Array or None)
         The gradients of x and of weight; None if the weight is None.
+
+    Raises
+    ------
+    TypeError, ValueError
+        The errors of :func:`rms_norm`; or g differs from x in type or shape.
 
     Examples
     --------

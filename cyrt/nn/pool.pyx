@@ -164,14 +164,21 @@ def avg_pool(x, kernel_size, stride=None, padding=0):
 
     Parameters
     ----------
-    x : Array
-    kernel_size, stride, padding
-        As for :func:`max_pool`; but the padding is zeros, which are part of the mean.
+    x, kernel_size, stride
+        As for :func:`max_pool`.
+    padding : int, tuple of int or tuple of pairs
+        The number of zeros that are added on either side, in the forms of :func:`conv_general`.
+        They are part of the mean.
 
     Returns
     -------
     Array
         Shape (N, *outputs, C), of x's type.
+
+    Raises
+    ------
+    TypeError, ValueError
+        The errors of :func:`max_pool`.
 
     Notes
     -----

@@ -171,9 +171,9 @@ cdef Array rotate(str name, object x_, object dims, object traditional, object b
 def rope(x, dims, traditional=False, base=10000.0, scale=1.0, offset=0, freqs=None, *, out=None):
     """Rotate pairs of features by angles that are proportional to their position.
 
-    Pair i at position t is rotated by the angle ``scale * (t + offset) * base ** (-2 * i / dims)``
-    (Su et al., "RoFormer", arXiv:2104.09864). Angles are computed, and reduced to less than a turn,
-    in float64; sine and cosine are computed in float32.
+    Pair i at position t is rotated by the angle ``scale * (t + offset) * base ** (-2 * i / dims)``.
+    Angles are computed, and reduced to less than a turn, in float64; sine and cosine are computed
+    in float32.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def rope(x, dims, traditional=False, base=10000.0, scale=1.0, offset=0, freqs=No
         The number of features that are rotated, which must be even: the first ones are rotated, the
         others are copied.
     traditional : bool
-        True: features 2 i and 2 i + 1 are pair i. False: features i and i + dims / 2.
+        Whether pair i consists of features 2 i and 2 i + 1, instead of features i and i + dims / 2.
     base : float
         The base of the angles, greater than 0. It is ignored if `freqs` are given.
     scale : float
@@ -192,7 +192,7 @@ def rope(x, dims, traditional=False, base=10000.0, scale=1.0, offset=0, freqs=No
         The position of the first row. An Array of integers on x's device is read when the operation
         runs: one number, or one for each index of x's first dimension (if x has more than two).
     freqs : Array, optional
-        Of a real floating-point type, shape (dims / 2,): pair i is rotated by
+        An array of a real floating-point type and shape (dims / 2,): pair i is rotated by
         ``scale * (t + offset) / freqs[i]``. Use float64 for positions beyond some thousands, for
         which float32 has too few digits.
     out : Array, optional
@@ -210,6 +210,11 @@ def rope(x, dims, traditional=False, base=10000.0, scale=1.0, offset=0, freqs=No
     ValueError
         x has fewer than two dimensions, `dims` is odd or greater than the number of features, or
         the shape of `out` or another argument is wrong.
+
+    Notes
+    -----
+    Su et al., "RoFormer", arXiv:2104.09864. The arguments are those of MLX's
+    ``mlx.core.fast.rope``.
 
     Examples
     --------

@@ -143,16 +143,18 @@ def softmax(x, axis=-1, precise=False, *, out=None):
         float16, bfloat16, float32 or float64, of at least one dimension. It is copied if the axis
         is not contiguous or its rows are not evenly spaced.
     axis : int
+        The axis along which the exponentials are added.
     precise : bool
-        Ignored; it exists for users of MLX. Sums are always in float32, for float64 in float64.
+        An argument of MLX's, which has no effect. Sums are always in float32, for float64 in
+        float64.
     out : Array, optional
         The array that receives the result, cast to the array's type within its kind; it may be x.
 
     Returns
     -------
     Array
-        An array of x's shape and type. NaN along the axis where an element is NaN or infinity, or
-        all are -infinity.
+        An array of x's shape and type. It is NaN along the axis where an element is NaN or
+        infinity, or all are -infinity.
 
     Raises
     ------
@@ -165,7 +167,7 @@ def softmax(x, axis=-1, precise=False, *, out=None):
 
     Notes
     -----
-    Its arguments are those of MLX's ``mlx.core.softmax``.
+    The arguments are those of MLX's ``mlx.core.softmax``.
 
     Examples
     --------
@@ -184,14 +186,18 @@ def log_softmax(x, axis=-1, *, out=None):
 
     Parameters
     ----------
-    x : Array
-    axis : int
-    out : Array, optional
+    x, axis, out
+        As for :func:`softmax`.
 
     Returns
     -------
     Array
         An array of x's shape and type.
+
+    Raises
+    ------
+    TypeError, ValueError, numpy.exceptions.AxisError
+        The errors of :func:`softmax`.
 
     Notes
     -----
@@ -218,6 +224,7 @@ def softmax_vjp(g, y, axis=-1):
     y : Array
         The result of softmax.
     axis : int
+        The axis of the call of softmax.
 
     Returns
     -------
@@ -250,11 +257,12 @@ def cross_entropy(logits, targets, axis=-1, ignore_index=-100):
     Parameters
     ----------
     logits : Array
-        float16, bfloat16, float32 or float64: numbers whose :func:`softmax` is the probabilities.
+        float16, bfloat16, float32 or float64; their :func:`softmax` gives the probabilities.
     targets : Array
         Integers of the shape of the logits without the axis: indices along the axis, from 0. If an
         index is out of range, its loss is NaN; with ``CYRT_CHECK=1`` it is an error.
     axis : int
+        The axis of the classes.
     ignore_index : int
         The target whose loss and gradient are 0; it need not be an index of the axis.
 
@@ -304,8 +312,7 @@ def cross_entropy_vjp(g, logits, targets, axis=-1, ignore_index=-100):
         The gradient of the losses, of their shape and type.
     logits, targets : Array
         As for :func:`cross_entropy`. If a target is out of range, its row of the result is NaN.
-    axis : int
-    ignore_index : int
+    axis, ignore_index
         As for :func:`cross_entropy`.
 
     Returns
