@@ -1,7 +1,7 @@
 """The lines and passes of a Fourier transform, and the factors that its kernels read.
 
-Factors are computed in float64 from angles of at most an eighth of a turn, so that they are the
-nearest numbers of their type, or beside them.
+Factors are computed in float64 from angles of at most an eighth of a turn, so that each is the
+nearest number of its type, or the next one to it.
 """
 
 from __future__ import annotations

@@ -103,8 +103,9 @@ def fftshift(x: Array, /, axes: int | Sequence[int] | None = None) -> Array:
     Parameters
     ----------
     x : Array
+        An array of any type.
     axes : int or sequence of int, optional
-        By default all.
+        The axes of frequencies; by default all.
 
     Returns
     -------
@@ -127,8 +128,9 @@ def ifftshift(x: Array, /, axes: int | Sequence[int] | None = None) -> Array:
     Parameters
     ----------
     x : Array
+        An array of any type.
     axes : int or sequence of int, optional
-        By default all.
+        The axes of frequencies; by default all.
 
     Returns
     -------

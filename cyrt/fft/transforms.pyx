@@ -201,7 +201,7 @@ cdef Array along_one(str name, object x, object n, object axis, object norm, Kin
 
 cdef Array along_several(str name, object x, object s, object axes, object norm, Kind kind,
                          bint inverse):
-    """Transform along axes. Of a transform between real numbers and half a spectrum, the last axis
+    """Transform along axes. In a transform between real numbers and half a spectrum, the last axis
     is the one that has half of the results or inputs."""
     cdef Array array = input_of(name, x, kind), before
     cdef list dims, points
@@ -271,19 +271,20 @@ cdef Array by_library_along(str name, Array x, list dims, list points, object no
 
 
 def fft(x, /, n=None, axis=-1, norm="backward"):
-    """The discrete Fourier transform: sums of ``x[j] * exp(-2j * pi * j * k / n)`` over j.
+    """Compute the discrete Fourier transform: sums of ``x[j] * exp(-2j * pi * j * k / n)`` over j.
 
     Parameters
     ----------
     x : Array
-        Of any type. float64 and complex128 give complex128; all other types give complex64.
+        An array of any type. float64 and complex128 give complex128; all other types give
+        complex64.
     n : int, optional
         The number of points: x is cut, or zeros are appended. By default the axis's size.
     axis : int
         The axis to transform along.
     norm : str
-        ``"backward"``, without a factor; ``"ortho"``, results are divided by the square root of n;
-        or ``"forward"``, they are divided by n. None is ``"backward"``.
+        ``"backward"`` uses no factor; ``"ortho"`` divides the results by the square root of n;
+        ``"forward"`` divides them by n. None is ``"backward"``.
 
     Returns
     -------
@@ -315,19 +316,22 @@ def fft(x, /, n=None, axis=-1, norm="backward"):
 
 
 def ifft(x, /, n=None, axis=-1, norm="backward"):
-    """The inverse of :func:`cyrt.fft.fft`: sums of ``x[k] * exp(2j * pi * j * k / n) / n`` over k.
+    """Compute the inverse of :func:`cyrt.fft.fft`.
+
+    The results are the sums of ``x[k] * exp(2j * pi * j * k / n) / n`` over k.
 
     Parameters
     ----------
     x : Array
-        Of any type. float64 and complex128 give complex128; all other types give complex64.
+        An array of any type. float64 and complex128 give complex128; all other types give
+        complex64.
     n : int, optional
         The number of points: x is cut, or zeros are appended. By default the axis's size.
     axis : int
         The axis to transform along.
     norm : str
-        ``"backward"``, results are divided by n; ``"ortho"``, by the square root of n; or
-        ``"forward"``, without a factor. None is ``"backward"``.
+        ``"backward"`` divides the results by n; ``"ortho"`` divides them by the square root of n;
+        ``"forward"`` uses no factor. None is ``"backward"``.
 
     Returns
     -------
@@ -353,19 +357,19 @@ def ifft(x, /, n=None, axis=-1, norm="backward"):
 
 
 def rfft(x, /, n=None, axis=-1, norm="backward"):
-    """The first half of the discrete Fourier transform of real numbers.
+    """Compute the first half of the discrete Fourier transform of real numbers.
 
     Parameters
     ----------
     x : Array
-        Of a real type. float64 gives complex128; all other types give complex64.
+        An array of a real type. float64 gives complex128; all other types give complex64.
     n : int, optional
         The number of points: x is cut, or zeros are appended. By default the axis's size.
     axis : int
         The axis to transform along.
     norm : str
-        ``"backward"``, without a factor; ``"ortho"``, results are divided by the square root of n;
-        or ``"forward"``, they are divided by n. None is ``"backward"``.
+        ``"backward"`` uses no factor; ``"ortho"`` divides the results by the square root of n;
+        ``"forward"`` divides them by n. None is ``"backward"``.
 
     Returns
     -------
@@ -393,7 +397,7 @@ def rfft(x, /, n=None, axis=-1, norm="backward"):
 
 
 def irfft(x, /, n=None, axis=-1, norm="backward"):
-    """The inverse of :func:`cyrt.fft.rfft`.
+    """Compute the inverse of :func:`cyrt.fft.rfft`.
 
     Parameters
     ----------
@@ -406,8 +410,8 @@ def irfft(x, /, n=None, axis=-1, norm="backward"):
     axis : int
         The axis to transform along.
     norm : str
-        ``"backward"``, results are divided by n; ``"ortho"``, by the square root of n; or
-        ``"forward"``, without a factor. None is ``"backward"``.
+        ``"backward"`` divides the results by n; ``"ortho"`` divides them by the square root of n;
+        ``"forward"`` uses no factor. None is ``"backward"``.
 
     Returns
     -------
@@ -434,7 +438,7 @@ def irfft(x, /, n=None, axis=-1, norm="backward"):
 
 
 def hfft(x, /, n=None, axis=-1, norm="backward"):
-    """The discrete Fourier transform of numbers with Hermitian symmetry, which is real.
+    """Compute the discrete Fourier transform of numbers with Hermitian symmetry, which is real.
 
     Parameters
     ----------
@@ -447,8 +451,8 @@ def hfft(x, /, n=None, axis=-1, norm="backward"):
     axis : int
         The axis to transform along.
     norm : str
-        ``"backward"``, without a factor; ``"ortho"``, results are divided by the square root of n;
-        or ``"forward"``, they are divided by n. None is ``"backward"``.
+        ``"backward"`` uses no factor; ``"ortho"`` divides the results by the square root of n;
+        ``"forward"`` divides them by n. None is ``"backward"``.
 
     Returns
     -------
@@ -475,19 +479,19 @@ def hfft(x, /, n=None, axis=-1, norm="backward"):
 
 
 def ihfft(x, /, n=None, axis=-1, norm="backward"):
-    """The inverse of :func:`cyrt.fft.hfft`.
+    """Compute the inverse of :func:`cyrt.fft.hfft`.
 
     Parameters
     ----------
     x : Array
-        Of a real type. float64 gives complex128; all other types give complex64.
+        An array of a real type. float64 gives complex128; all other types give complex64.
     n : int, optional
         The number of points: x is cut, or zeros are appended. By default the axis's size.
     axis : int
         The axis to transform along.
     norm : str
-        ``"backward"``, results are divided by n; ``"ortho"``, by the square root of n; or
-        ``"forward"``, without a factor. None is ``"backward"``.
+        ``"backward"`` divides the results by n; ``"ortho"`` divides them by the square root of n;
+        ``"forward"`` uses no factor. None is ``"backward"``.
 
     Returns
     -------
@@ -515,19 +519,20 @@ def ihfft(x, /, n=None, axis=-1, norm="backward"):
 
 
 def fftn(x, /, s=None, axes=None, norm="backward"):
-    """The discrete Fourier transform along several axes.
+    """Compute the discrete Fourier transform along several axes.
 
     Parameters
     ----------
     x : Array
-        Of any type. float64 and complex128 give complex128; all other types give complex64.
+        An array of any type. float64 and complex128 give complex128; all other types give
+        complex64.
     s : sequence of int, optional
         The points along each axis, as `n` for :func:`cyrt.fft.fft`; -1 is the axis's size. With `s`
-        and without `axes`, the last axes are transformed.
+        and without `axes`, the last ``len(s)`` axes are transformed.
     axes : sequence of int, optional
         The axes to transform along, by default all.
     norm : str
-        As for :func:`cyrt.fft.fft`; the number of points is that along all axes.
+        As for :func:`cyrt.fft.fft`, where n is the product of the points along the axes.
 
     Returns
     -------
@@ -556,19 +561,20 @@ def fftn(x, /, s=None, axes=None, norm="backward"):
 
 
 def ifftn(x, /, s=None, axes=None, norm="backward"):
-    """The inverse of :func:`cyrt.fft.fftn`.
+    """Compute the inverse of :func:`cyrt.fft.fftn`.
 
     Parameters
     ----------
     x : Array
-        Of any type. float64 and complex128 give complex128; all other types give complex64.
+        An array of any type. float64 and complex128 give complex128; all other types give
+        complex64.
     s : sequence of int, optional
         The points along each axis, as `n` for :func:`cyrt.fft.fft`; -1 is the axis's size. With `s`
-        and without `axes`, the last axes are transformed.
+        and without `axes`, the last ``len(s)`` axes are transformed.
     axes : sequence of int, optional
         The axes to transform along, by default all.
     norm : str
-        As for :func:`cyrt.fft.ifft`; the number of points is that along all axes.
+        As for :func:`cyrt.fft.ifft`, where n is the product of the points along the axes.
 
     Returns
     -------
@@ -597,25 +603,25 @@ def ifftn(x, /, s=None, axes=None, norm="backward"):
 
 
 def rfftn(x, /, s=None, axes=None, norm="backward"):
-    """The first half of the discrete Fourier transform of real numbers along several axes.
+    """Compute the first half of the discrete Fourier transform of real numbers along several axes.
 
     Parameters
     ----------
     x : Array
-        Of a real type. float64 gives complex128; all other types give complex64.
+        An array of a real type. float64 gives complex128; all other types give complex64.
     s : sequence of int, optional
         The points along each axis, as `n` for :func:`cyrt.fft.fft`; -1 is the axis's size. With `s`
-        and without `axes`, the last axes are transformed.
+        and without `axes`, the last ``len(s)`` axes are transformed.
     axes : sequence of int, optional
         The axes to transform along, by default all.
     norm : str
-        As for :func:`cyrt.fft.fft`; the number of points is that along all axes.
+        As for :func:`cyrt.fft.fft`, where n is the product of the points along the axes.
 
     Returns
     -------
     Array
-        x's shape, with the points of `s` along the axes, and half of them and one more along the
-        last one.
+        x's shape, with the points of `s` along the axes, but ``s[-1] // 2 + 1`` along the last one;
+        complex.
 
     Raises
     ------
@@ -641,19 +647,20 @@ def rfftn(x, /, s=None, axes=None, norm="backward"):
 
 
 def irfftn(x, /, s=None, axes=None, norm="backward"):
-    """The inverse of :func:`cyrt.fft.rfftn`.
+    """Compute the inverse of :func:`cyrt.fft.rfftn`.
 
     Parameters
     ----------
     x : Array
         The first half of a spectrum along the last of the axes; of any type.
     s : sequence of int, optional
-        The results along each axis, as `n` for :func:`cyrt.fft.irfft` along the last one; -1 is the
-        axis's size. With `s` and without `axes`, the last axes are transformed.
+        The number of results along each axis; for the last one, as `n` for :func:`cyrt.fft.irfft`.
+        -1 is the axis's size. With `s` and without `axes`, the last ``len(s)`` axes are
+        transformed.
     axes : sequence of int, optional
         The axes to transform along, by default all.
     norm : str
-        As for :func:`cyrt.fft.ifft`; the number of points is that along all axes.
+        As for :func:`cyrt.fft.ifft`, where n is the product of the points along the axes.
 
     Returns
     -------
@@ -683,19 +690,19 @@ def irfftn(x, /, s=None, axes=None, norm="backward"):
 
 
 def fft2(x, /, s=None, axes=(-2, -1), norm="backward"):
-    """The discrete Fourier transform along two axes, by default the last ones.
+    """Compute the discrete Fourier transform along two axes, by default the last ones.
 
     Parameters
     ----------
     x : Array
-        Of any type. float64 and complex128 give complex128; all other types give complex64.
+        An array of any type. float64 and complex128 give complex128; all other types give
+        complex64.
     s : sequence of int, optional
-        The points along each axis, as `n` for :func:`cyrt.fft.fft`; -1 is the axis's size. With `s`
-        and without `axes`, the last axes are transformed.
+        The points along each of the axes, as `n` for :func:`cyrt.fft.fft`; -1 is the axis's size.
     axes : sequence of int
         The axes to transform along.
     norm : str
-        As for :func:`cyrt.fft.fft`; the number of points is that along all axes.
+        As for :func:`cyrt.fft.fft`, where n is the product of the points along the axes.
 
     Returns
     -------
@@ -724,19 +731,19 @@ def fft2(x, /, s=None, axes=(-2, -1), norm="backward"):
 
 
 def ifft2(x, /, s=None, axes=(-2, -1), norm="backward"):
-    """The inverse of :func:`cyrt.fft.fft2`.
+    """Compute the inverse of :func:`cyrt.fft.fft2`.
 
     Parameters
     ----------
     x : Array
-        Of any type. float64 and complex128 give complex128; all other types give complex64.
+        An array of any type. float64 and complex128 give complex128; all other types give
+        complex64.
     s : sequence of int, optional
-        The points along each axis, as `n` for :func:`cyrt.fft.fft`; -1 is the axis's size. With `s`
-        and without `axes`, the last axes are transformed.
+        The points along each of the axes, as `n` for :func:`cyrt.fft.fft`; -1 is the axis's size.
     axes : sequence of int
         The axes to transform along.
     norm : str
-        As for :func:`cyrt.fft.ifft`; the number of points is that along all axes.
+        As for :func:`cyrt.fft.ifft`, where n is the product of the points along the axes.
 
     Returns
     -------
@@ -765,25 +772,24 @@ def ifft2(x, /, s=None, axes=(-2, -1), norm="backward"):
 
 
 def rfft2(x, /, s=None, axes=(-2, -1), norm="backward"):
-    """The first half of the discrete Fourier transform of real numbers along two axes.
+    """Compute the first half of the discrete Fourier transform of real numbers along two axes.
 
     Parameters
     ----------
     x : Array
-        Of a real type. float64 gives complex128; all other types give complex64.
+        An array of a real type. float64 gives complex128; all other types give complex64.
     s : sequence of int, optional
-        The points along each axis, as `n` for :func:`cyrt.fft.fft`; -1 is the axis's size. With `s`
-        and without `axes`, the last axes are transformed.
+        The points along each of the axes, as `n` for :func:`cyrt.fft.fft`; -1 is the axis's size.
     axes : sequence of int
         The axes to transform along.
     norm : str
-        As for :func:`cyrt.fft.fft`; the number of points is that along all axes.
+        As for :func:`cyrt.fft.fft`, where n is the product of the points along the axes.
 
     Returns
     -------
     Array
-        x's shape, with the points of `s` along the axes, and half of them and one more along the
-        last one.
+        x's shape, with the points of `s` along the axes, but ``s[-1] // 2 + 1`` along the last one;
+        complex.
 
     Raises
     ------
@@ -809,19 +815,19 @@ def rfft2(x, /, s=None, axes=(-2, -1), norm="backward"):
 
 
 def irfft2(x, /, s=None, axes=(-2, -1), norm="backward"):
-    """The inverse of :func:`cyrt.fft.rfft2`.
+    """Compute the inverse of :func:`cyrt.fft.rfft2`.
 
     Parameters
     ----------
     x : Array
         The first half of a spectrum along the last of the axes; of any type.
     s : sequence of int, optional
-        The results along each axis, as `n` for :func:`cyrt.fft.irfft` along the last one; -1 is the
-        axis's size. With `s` and without `axes`, the last axes are transformed.
+        The number of results along each of the axes; for the last one, as `n` for
+        :func:`cyrt.fft.irfft`. -1 is the axis's size.
     axes : sequence of int
         The axes to transform along.
     norm : str
-        As for :func:`cyrt.fft.ifft`; the number of points is that along all axes.
+        As for :func:`cyrt.fft.ifft`, where n is the product of the points along the axes.
 
     Returns
     -------

@@ -1,6 +1,9 @@
-"""Factorizations of matrices that do not fit into a block's shared memory. A library computes those
-that it factors faster. The others are computed by parts that fit, and products of matrices (Golub
-and Van Loan, Matrix Computations, 3.2, 4.2 and 5.2)."""
+"""Factorizations of matrices that do not fit into a block's shared memory.
+
+A library computes those that it factors faster. The others are divided into parts that fit, which
+are factored one after the other and combined by products of matrices (Golub and Van Loan, Matrix
+Computations, 3.2, 4.2 and 5.2).
+"""
 
 from __future__ import annotations
 

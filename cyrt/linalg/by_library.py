@@ -1,7 +1,7 @@
-"""Factorizations of matrices by cuSOLVER. Each function returns None, and has computed nothing,
-where the library does not serve the matrices.
+"""Factorizations of matrices by cuSOLVER.
 
-The library stores matrices by columns: what is a row-major matrix here is its transpose there.
+Each function returns None, and has computed nothing, if the library is not used for the matrices.
+The library stores matrices by columns, so it takes a row-major matrix for its transpose.
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
-"""Factorizations of matrices, systems of equations, eigenvalues and singular values. Matrices that
-do not fit into the shared memory of a block of threads are factored by cyrt/linalg/by_library.py,
-where cuSOLVER is installed and faster, and by cyrt/linalg/blocked.py."""
+"""Factorizations of matrices, systems of equations, eigenvalues and singular values.
+
+Matrices that do not fit into the shared memory of a block of threads are factored by
+cyrt/linalg/by_library.py where cuSOLVER is installed and faster, and otherwise by
+cyrt/linalg/blocked.py.
+"""
 
 from collections import namedtuple
 
@@ -357,18 +360,18 @@ def cholesky(x, /, *, upper=False, check=True):
         Matrices of shape (..., N, N), real or complex; integers are converted to float32. Only the
         lower triangle is read, or the upper one with `upper`.
     upper : bool
-        Return U, where ``x = conj(U).mT @ U``, instead of L.
+        Whether to return U, where ``x = conj(U).mT @ U``, instead of L.
     check : bool
-        Report failures: a matrix that is not positive definite gets NaN as its result, and whatever
-        waits next for a value raises an error. With False, the result is a tuple of the factor and
-        `info`.
+        Whether failures are reported: the result of a matrix that is not positive definite is NaN,
+        and the next call that waits for a value raises an error. With False, nothing is raised, and
+        the result is a tuple of the factor and `info`.
 
     Returns
     -------
     Array
-        L or U, of x's shape; the other triangle is zero. With ``check=False`` a tuple of it and an
-        int32 array of shape (...,): 0, or the order of the first leading minor that is not
-        positive.
+        L or U, of x's shape; the other triangle is zero. With ``check=False`` a tuple of it and
+        `info`, an int32 array of shape (...,): 0, or the order of the first leading minor that is
+        not positive.
 
     Raises
     ------
@@ -379,7 +382,7 @@ def cholesky(x, /, *, upper=False, check=True):
 
     Notes
     -----
-    The call does not wait. Golub and Van Loan, Matrix Computations, 4.2.
+    The call does not wait. The method is that of Golub and Van Loan, Matrix Computations, 4.2.
 
     Examples
     --------
@@ -416,15 +419,17 @@ def lu_factor(x, /, *, check=True):
     x : Array
         Matrices of shape (..., M, N), real or complex; integers are converted to float32.
     check : bool
-        With False, `info` is returned, too. A singular matrix is factored, and is no error here.
+        Whether to return only the factors; with False, `info` is returned, too. A singular matrix
+        is factored like others, and never causes an error.
 
     Returns
     -------
     LUResult
         ``lu``, of x's shape: U, and below its diagonal L without its diagonal of ones. ``pivots``,
-        int32 of shape (..., min(M, N)): row i was exchanged with row ``pivots[i]``, in that order.
-        With ``check=False`` a tuple of it and an int32 array of shape (...,): 0, or the number,
-        counted from 1, of the first diagonal element of U that is 0.
+        int32 of shape (..., min(M, N)): row i was exchanged with row ``pivots[i]``, for i in
+        ascending order. With ``check=False`` a tuple of the LUResult and `info`, an int32 array of
+        shape (...,): 0, or the number, counted from 1, of the first diagonal element of U that is
+        0.
 
     Raises
     ------
@@ -556,12 +561,13 @@ def inv(x, /, *, check=True):
     x : Array
         Matrices of shape (..., N, N), real or complex; integers are converted to float32.
     check : bool
-        Report failures, as :func:`cholesky` does; a singular matrix gets NaN.
+        Whether failures are reported, as by :func:`cholesky`; the result of a singular matrix is
+        NaN.
 
     Returns
     -------
     Array
-        The inverses, of x's shape. With ``check=False`` a tuple of it and an int32 array of shape
+        The inverses, of x's shape. With ``check=False`` a tuple of them and an int32 array of shape
         (...,): 0, or the number, counted from 1, of the column without a pivot.
 
     Raises
@@ -639,7 +645,8 @@ def solve(x1, x2, /, *, check=True):
         Right-hand sides: a vector of shape (N,), or matrices of shape (..., N, K). The leading
         dimensions broadcast.
     check : bool
-        Report failures, as :func:`cholesky` does; the result of a singular matrix is NaN.
+        Whether failures are reported, as by :func:`cholesky`; the result of a singular matrix is
+        NaN.
 
     Returns
     -------
@@ -696,21 +703,21 @@ def solve_triangular(x1, x2, /, *, lower=False, trans=0, unit_diagonal=False, ch
         Right-hand sides: a vector of shape (N,), or matrices of shape (..., N, K). The leading
         dimensions broadcast.
     lower : bool
-        The matrices are lower triangular, and not upper triangular.
+        Whether the matrices are lower triangular, instead of upper triangular.
     trans : int or str
-        0 or "N": solve ``x1 @ result = x2``. 1 or "T": ``x1.mT @ result = x2``. 2 or "C":
-        ``conj(x1).mT @ result = x2``.
+        The system: ``x1 @ result = x2`` for 0 or "N", ``x1.mT @ result = x2`` for 1 or "T", and
+        ``conj(x1).mT @ result = x2`` for 2 or "C".
     unit_diagonal : bool
-        The elements of the diagonal are taken as 1.
+        Whether the elements of the diagonal count as 1 and are not read.
     check : bool
-        Report failures, as :func:`cholesky` does; the result of a matrix with a zero on its
-        diagonal is NaN.
+        Whether failures are reported, as by :func:`cholesky`; the result of a matrix with a zero on
+        its diagonal is NaN.
 
     Returns
     -------
     Array
-        As of :func:`solve`. With ``check=False`` a tuple of it and an int32 array of shape (...,),
-        which is 1 for singular matrices and otherwise 0.
+        The solutions, as :func:`solve` returns them. With ``check=False`` a tuple of them and an
+        int32 array of shape (...,), which is 1 for singular matrices and otherwise 0.
 
     Raises
     ------
@@ -757,14 +764,14 @@ def lu_solve(lu_and_pivots, b, /, trans=0, *, check=True):
         Right-hand sides: a vector of shape (N,), or matrices of shape (..., N, K). The leading
         dimensions broadcast.
     trans : int
-        0: solve ``a @ x = b``. 1: ``a.mT @ x = b``. 2: ``conj(a).mT @ x = b``.
+        The system: ``a @ x = b`` for 0, ``a.mT @ x = b`` for 1, and ``conj(a).mT @ x = b`` for 2.
     check : bool
-        As of :func:`solve_triangular`.
+        As for :func:`solve_triangular`.
 
     Returns
     -------
     Array
-        As of :func:`solve`.
+        The solutions, as :func:`solve_triangular` returns them.
 
     Raises
     ------
@@ -819,13 +826,13 @@ def qr(x, /, *, mode="reduced"):
     x : Array
         Matrices of shape (..., M, N), real or complex; integers are converted to float32.
     mode : str
-        "reduced": Q has K = min(M, N) columns. "complete": Q is square, K = M. "r": only R is
-        computed, with K = min(M, N) rows.
+        With "reduced", Q has K = min(M, N) columns. With "complete", Q is square, and K = M. With
+        "r", only R is computed, with K = min(M, N) rows.
 
     Returns
     -------
     QRResult or Array
-        ``Q``, of shape (..., M, K), and ``R``, of shape (..., K, N). Only R for the mode "r".
+        ``Q``, of shape (..., M, K), and ``R``, of shape (..., K, N); for the mode "r" only R.
 
     Raises
     ------
@@ -834,8 +841,8 @@ def qr(x, /, *, mode="reduced"):
 
     Notes
     -----
-    By Householder's reflections (Golub and Van Loan, Matrix Computations, 5.2). The signs of R's
-    diagonal are LAPACK's.
+    The method is Householder's reflections (Golub and Van Loan, Matrix Computations, 5.2). R's
+    diagonal has the signs of LAPACK's.
 
     Examples
     --------
@@ -876,7 +883,8 @@ def qr(x, /, *, mode="reduced"):
 
 cpdef object singular(str name, object x, bint full, bint vectors, object check,
                       bint factored=False):
-    """Matrices that do not fit are factored into Q and R before. `factored`: x is an adjoint R."""
+    """Decompose; matrices that do not fit are first factored into Q and R, and with `factored` x is
+    the adjoint of such an R."""
     cdef Call call
     cdef Array a = matrices_of(name, "x", x), u = None, s, v = None, info
     cdef long long m, n, k
@@ -912,18 +920,19 @@ def svd(x, /, *, full_matrices=True, compute_uv=True, check=True):
     x : Array
         Matrices of shape (..., M, N), real or complex; integers are converted to float32.
     full_matrices : bool
-        U and Vh are square; otherwise they have K = min(M, N) columns and rows.
+        Whether U and Vh are square; otherwise U has K = min(M, N) columns, and Vh as many rows.
     compute_uv : bool
-        With False, only S is returned.
+        Whether to return U and Vh, and not only S.
     check : bool
-        Report failures, as :func:`cholesky` does; a matrix that is not finite gets NaN.
+        Whether failures are reported, as by :func:`cholesky`; the result of a matrix that is not
+        finite is NaN.
 
     Returns
     -------
     SVDResult
         ``U``, of shape (..., M, M) or (..., M, K); ``S``, real, of shape (..., K), in descending
-        order; ``Vh``, of shape (..., N, N) or (..., K, N). With ``check=False`` a tuple of it and
-        an int32 array of shape (...,), which is 1 for failed matrices and otherwise 0.
+        order; ``Vh``, of shape (..., N, N) or (..., K, N). With ``check=False`` a tuple of this
+        result and an int32 array of shape (...,), which is 1 for failed matrices and otherwise 0.
 
     Raises
     ------
@@ -934,8 +943,8 @@ def svd(x, /, *, full_matrices=True, compute_uv=True, check=True):
 
     Notes
     -----
-    By the one-sided method of Jacobi (Hestenes, J. SIAM 6, 1958; Demmel and Veselic, SIAM J. Matrix
-    Anal. Appl. 13, 1992).
+    The method is the one-sided one of Jacobi (Hestenes, J. SIAM 6, 1958; Demmel and Veselic, SIAM
+    J. Matrix Anal. Appl. 13, 1992).
 
     Examples
     --------
@@ -965,12 +974,12 @@ def svdvals(x, /, *, check=True):
     Returns
     -------
     Array
-        Real, of shape (..., min(M, N)).
+        A real array of shape (..., min(M, N)).
 
     Raises
     ------
     TypeError, ValueError, cyrt.linalg.LinAlgError
-        As by :func:`svd`.
+        The errors of :func:`svd`.
 
     Examples
     --------
@@ -1022,14 +1031,16 @@ def eigh(x, /, UPLO="L", *, check=True):
     UPLO : str
         "L" for the lower triangle, "U" for the upper one.
     check : bool
-        Report failures, as :func:`cholesky` does; a matrix that is not finite gets NaN.
+        Whether failures are reported, as by :func:`cholesky`; the result of a matrix that is not
+        finite is NaN.
 
     Returns
     -------
     EighResult
         ``eigenvalues``, real, of shape (..., N), in ascending order; ``eigenvectors``, of shape
-        (..., N, N), in the columns of each matrix, which is unitary. With ``check=False`` a tuple
-        of it and an int32 array of shape (...,), which is 1 for failed matrices and otherwise 0.
+        (..., N, N): the columns of each matrix, which is unitary. With ``check=False`` a tuple of
+        this result and an int32 array of shape (...,), which is 1 for failed matrices and otherwise
+        0.
 
     Raises
     ------
@@ -1041,8 +1052,8 @@ def eigh(x, /, UPLO="L", *, check=True):
 
     Notes
     -----
-    By the one-sided method of Jacobi, see :func:`svd`, on the matrix plus a multiple of the
-    identity that makes it positive definite.
+    The method is the one-sided one of Jacobi, as for :func:`svd`. It runs on the sum of the matrix
+    and a multiple of the identity that makes it positive definite.
 
     Examples
     --------
@@ -1066,12 +1077,12 @@ def eigvalsh(x, /, UPLO="L", *, check=True):
     Returns
     -------
     Array
-        Real, of shape (..., N).
+        A real array of shape (..., N).
 
     Raises
     ------
     TypeError, ValueError, cyrt.linalg.LinAlgError
-        As by :func:`eigh`.
+        The errors of :func:`eigh`.
 
     Examples
     --------
@@ -1114,15 +1125,16 @@ def eig(x, /, *, check=True):
     x : Array
         Matrices of shape (..., N, N), real or complex; integers are converted to float32.
     check : bool
-        Report failures, as :func:`cholesky` does; a matrix that is not finite gets NaN.
+        Whether failures are reported, as by :func:`cholesky`; the result of a matrix that is not
+        finite is NaN.
 
     Returns
     -------
     EigResult
-        ``eigenvalues``, of shape (..., N), in no order; ``eigenvectors``, of shape (..., N, N), in
-        the columns of each matrix, of norm 1. Both are complex, also if all imaginary parts are
-        zero. With ``check=False`` a tuple of it and an int32 array of shape (...,), which is not 0
-        for failed matrices.
+        ``eigenvalues``, of shape (..., N), in no order; ``eigenvectors``, of shape (..., N, N): the
+        columns of each matrix, of norm 1. Both are complex, also if all imaginary parts are zero.
+        With ``check=False`` a tuple of this result and an int32 array of shape (...,), which is not
+        0 for failed matrices.
 
     Raises
     ------
@@ -1133,9 +1145,9 @@ def eig(x, /, *, check=True):
 
     Notes
     -----
-    By Hessenberg's form and the QR algorithm with single shifts, in complex arithmetic, a block of
-    threads for each matrix (Golub and Van Loan, Matrix Computations, 7.4 and 7.5). Eigenvalues of a
-    real matrix are conjugate to each other up to rounding errors.
+    A block of threads brings each matrix into Hessenberg's form, and applies the QR algorithm with
+    single shifts, in complex arithmetic (Golub and Van Loan, Matrix Computations, 7.4 and 7.5).
+    Pairs of eigenvalues of a real matrix are conjugate up to rounding errors.
 
     Examples
     --------
@@ -1160,12 +1172,12 @@ def eigvals(x, /, *, check=True):
     Returns
     -------
     Array
-        Complex, of shape (..., N).
+        A complex array of shape (..., N).
 
     Raises
     ------
     TypeError, ValueError, cyrt.linalg.LinAlgError
-        As by :func:`eig`.
+        The errors of :func:`eig`.
 
     Examples
     --------

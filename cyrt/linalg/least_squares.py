@@ -33,7 +33,7 @@ def _floating(x: Array) -> Array:
 
 @differentiable
 def pinv(x: Array, /, *, rtol: Any = None, hermitian: bool = False) -> Array:
-    """Compute the pseudoinverses of Moore and Penrose.
+    """Compute the pseudoinverses of matrices, as Moore and Penrose define them.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def pinv(x: Array, /, *, rtol: Any = None, hermitian: bool = False) -> Array:
         Singular values of at most this part of the greatest one count as 0. Default:
         ``max(M, N) * finfo(x.dtype).eps``.
     hermitian : bool
-        The matrices are Hermitian: their eigenvalues are computed instead.
+        Whether the matrices are Hermitian, so that eigenvalues replace singular values.
 
     Returns
     -------
@@ -56,6 +56,11 @@ def pinv(x: Array, /, *, rtol: Any = None, hermitian: bool = False) -> Array:
         x is not an Array of matrices, or its type is float16 or bfloat16.
     cyrt.linalg.LinAlgError
         When a value is waited for: a matrix was not finite.
+
+    Notes
+    -----
+    The method is the singular value decomposition. The arguments are those of the array API
+    standard; `hermitian` is NumPy's.
 
     Examples
     --------
@@ -77,7 +82,7 @@ def pinv(x: Array, /, *, rtol: Any = None, hermitian: bool = False) -> Array:
 
 
 def lstsq(a: Array, b: Array, rcond: float | None = None) -> tuple[Array, Array, Array, Array]:
-    """Find the x of least norm that minimise the norms of ``b - a @ x``.
+    """Find the x of least norm that minimises the norm of ``b - a @ x``, for each right-hand side.
 
     Parameters
     ----------
@@ -101,11 +106,12 @@ def lstsq(a: Array, b: Array, rcond: float | None = None) -> tuple[Array, Array,
     TypeError, ValueError
         The operands are not Arrays of fitting shapes.
     cyrt.linalg.LinAlgError
-        A value is waited for, and a was not finite.
+        When a value is waited for: a was not finite.
 
     Notes
     -----
-    For one matrix with M > N the call waits for its rank, which decides the shape of a result.
+    For one matrix with M > N the call waits for its rank, which decides the shape of a result. The
+    arguments and results are those of NumPy's ``numpy.linalg.lstsq``.
 
     Examples
     --------
@@ -164,17 +170,22 @@ def polyfit(x: Array, y: Array, deg: int, rcond: float | None = None) -> Array:
     deg : int
         The degree.
     rcond : float, optional
-        As of :func:`lstsq`. Default: ``M * finfo(x.dtype).eps``.
+        As for :func:`lstsq`. Default: ``M * finfo(x.dtype).eps``.
 
     Returns
     -------
     Array
-        The coefficients, the highest power's first, of shape (deg + 1,) or (deg + 1, K).
+        The coefficients, from the highest power to the constant, of shape (deg + 1,) or
+        (deg + 1, K).
 
     Raises
     ------
     TypeError, ValueError
         x or y is not an Array of such a shape, or the degree is negative.
+
+    Notes
+    -----
+    The arguments are the first ones of NumPy's ``numpy.polyfit``.
 
     Examples
     --------
@@ -210,13 +221,13 @@ def roots(p: Array) -> Array:
     Parameters
     ----------
     p : Array
-        The coefficients, the highest power's first, of shape (N,); integers are converted to
-        float32.
+        The coefficients, from the highest power to the constant, of shape (N,); integers are
+        converted to float32.
 
     Returns
     -------
     Array
-        Complex, in no order. Leading zeros of p lower the degree.
+        The complex roots, in no order. Leading zeros of p lower the degree.
 
     Raises
     ------
@@ -225,8 +236,8 @@ def roots(p: Array) -> Array:
 
     Notes
     -----
-    The number of roots depends on the values of p: the call waits for them. The roots are the
-    eigenvalues of the companion matrix.
+    The number of roots depends on the values of p, so the call waits for them. The roots are the
+    eigenvalues of the companion matrix, as in NumPy's ``numpy.roots``.
 
     Examples
     --------

@@ -66,9 +66,9 @@ creation = threading.RLock()
 
 
 def decide(int ordinal, served=None, bint every=False):
-    """Use the library on a device or not, whatever the device is; None: decide at the next
-    factorization. `every`: for all that it provides, also where own kernels are faster. For tests,
-    which have a library for the emulated device, and for comparisons."""
+    """Set whether a device uses the library, whatever the device is; None decides at the next
+    factorization. With `every`, it computes all that it provides, also where own kernels are
+    faster. Comparisons call this, and tests, which have a library for the emulated device."""
     global factors_all
     factors_all = every
     library.decide(CUSOLVER, ordinal, served)
@@ -244,8 +244,9 @@ def call(str function, options, long long batch, arrays):
     Returns
     -------
     bool
-        False: own kernels have to run. The library does not provide the function, there is no
-        memory for its workspace, or it cannot be called now. The operands may be overwritten.
+        False if own kernels have to run, because the library does not provide the function, there
+        is no memory for its workspace, or it cannot be called now. The operands may be overwritten
+        then.
     """
     cdef Array first = arrays[0]
     cdef StreamState* state = current_state(device_of(first))

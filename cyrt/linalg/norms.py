@@ -80,15 +80,16 @@ def vector_norm(
     axis : int or tuple of int, optional
         The axes of the vectors' elements. Default: all.
     keepdims : bool
-        Keep these axes, with size 1.
+        Whether to keep these axes, with size 1.
     ord : int or float
-        The order p of ``sum(abs(x) ** p) ** (1 / p)``. inf and -inf are the greatest and the least
-        magnitude, 0 is the number of elements that are not zero.
+        The order p of ``sum(abs(x) ** p) ** (1 / p)``. The norms of the orders inf and -inf are the
+        greatest and the least magnitude; that of the order 0 is the number of elements that are not
+        zero.
 
     Returns
     -------
     Array
-        Real, in the precision of x's type.
+        The norms, real, in the precision of x's type.
 
     Raises
     ------
@@ -118,23 +119,23 @@ def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: float | str | None 
     x : Array
         Matrices of shape (..., M, N); integers are converted to float32.
     keepdims : bool
-        Keep the last two axes, with size 1.
+        Whether to keep the last two axes, with size 1.
     ord : str, int or float, optional
-        "fro" or None: the root of the sum of squares. "nuc": the sum of the singular values. 2 and
-        -2: the greatest and the least singular value. 1 and -1: the greatest and the least sum of a
-        column's magnitudes. inf and -inf: the same of a row.
+        The norm: the root of the sum of squares for "fro" or None, the sum of the singular values
+        for "nuc", the greatest and the least singular value for 2 and -2, the greatest and the
+        least sum of the magnitudes in a column for 1 and -1, and in a row for inf and -inf.
 
     Returns
     -------
     Array
-        Real, of shape (...).
+        The norms, real, of shape (...).
 
     Raises
     ------
     TypeError, ValueError
         x is not an Array of matrices, or there is no such norm.
     cyrt.linalg.LinAlgError
-        When a value is waited for: a matrix was not finite, in norms of singular values.
+        When a value is waited for: a matrix was not finite, and the norm is one of singular values.
 
     Examples
     --------
@@ -190,17 +191,17 @@ def norm(
         An array of a numeric type; integers are converted to float32. Without `axis`, it has one or
         two dimensions, unless `ord` is None.
     ord : int, float or str, optional
-        The order of :func:`vector_norm` or :func:`matrix_norm`. None: the root of the sum of
+        The order, as for :func:`vector_norm` or :func:`matrix_norm`. None is the root of the sum of
         squares.
     axis : int or tuple of int, optional
         The axis of vectors, or the two axes of matrices.
     keepdims : bool
-        Keep these axes, with size 1.
+        Whether to keep these axes, with size 1.
 
     Returns
     -------
     Array
-        Real, in the precision of x's type.
+        The norms, real, in the precision of x's type.
 
     Raises
     ------
@@ -238,18 +239,24 @@ def cond(x: Array, p: float | str | None = None) -> Array:
         Matrices of shape (..., M, N); square, unless p is None, 2 or -2.
     p : int, float or str, optional
         The order of :func:`matrix_norm`; the result is the norm of x times that of its inverse.
-        None: the ratio of the greatest to the least singular value, as for 2; for -2 the inverse
-        ratio.
+        None and 2 give the ratio of the greatest to the least singular value, and -2 gives the
+        inverse ratio.
 
     Returns
     -------
     Array
-        Real, of shape (...): infinite for a singular matrix.
+        The condition numbers, real, of shape (...); infinite for a singular matrix.
 
     Raises
     ------
     TypeError, ValueError
         x is not an Array of matrices, or there is no such norm.
+    cyrt.linalg.LinAlgError
+        When a value is waited for: a matrix was not finite, and p is None, 2 or -2.
+
+    Notes
+    -----
+    The arguments are those of NumPy's ``numpy.linalg.cond``.
 
     Examples
     --------
@@ -285,7 +292,7 @@ def matrix_rank(
     tol : float or Array, optional
         The tolerance itself, which replaces `rtol`.
     hermitian : bool
-        The matrices are Hermitian: their eigenvalues are computed instead.
+        Whether the matrices are Hermitian, so that eigenvalues replace singular values.
     rtol : float or Array, optional
         The tolerance relative to the greatest singular value, of a shape that broadcasts to (...).
         Default: ``max(M, N) * finfo(x.dtype).eps``.
@@ -299,6 +306,8 @@ def matrix_rank(
     ------
     TypeError, ValueError
         x is not an Array of matrices, or both tolerances are given.
+    cyrt.linalg.LinAlgError
+        When a value is waited for: a matrix was not finite.
 
     Examples
     --------

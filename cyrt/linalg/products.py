@@ -96,7 +96,7 @@ def outer(x1: Array, x2: Array, /) -> Array:
     Raises
     ------
     ValueError
-        An operand has not one dimension.
+        An operand does not have one dimension.
 
     Examples
     --------
@@ -139,7 +139,7 @@ def matrix_power(x: Array, n: int, /) -> Array:
     Returns
     -------
     Array
-        Of x's shape.
+        The powers, of x's shape.
 
     Raises
     ------
@@ -194,17 +194,22 @@ def multi_dot(arrays: Sequence[Array]) -> Array:
     Parameters
     ----------
     arrays : sequence of Array
-        Matrices. The first may be a vector, which is a row, and the last one too, a column.
+        Matrices. The first array may be a vector, which counts as a row, and so may the last one,
+        which counts as a column.
 
     Returns
     -------
     Array
-        Their product; without the dimensions that the vectors lack.
+        Their product, without the dimensions that these vectors lack.
 
     Raises
     ------
     TypeError, ValueError
         There are fewer than two arrays, or their shapes do not fit.
+
+    Notes
+    -----
+    This is NumPy's ``numpy.linalg.multi_dot``.
 
     Examples
     --------
@@ -253,15 +258,16 @@ def tensorsolve(a: Array, b: Array, axes: Sequence[int] | None = None) -> Array:
     Parameters
     ----------
     a : Array
-        Shape ``b.shape + Q``, where the product of Q equals b's number of elements.
+        Shape ``b.shape + Q``, where the product of the sizes Q equals b's number of elements.
     b : Array
+        The right-hand side.
     axes : sequence of int, optional
         Axes of a that are moved to its end first.
 
     Returns
     -------
     Array
-        Shape Q.
+        The solution x, of shape Q.
 
     Raises
     ------
@@ -297,14 +303,14 @@ def tensorinv(a: Array, ind: int = 2) -> Array:
     Parameters
     ----------
     a : Array
-        The product of its first `ind` sizes equals that of the others.
+        A tensor. The product of its first `ind` sizes equals the product of the others.
     ind : int
-        How many first axes the inverse sums over, at least 1.
+        The number of a's first axes, at least 1; ``tensordot(inverse, b, ind)`` sums over them.
 
     Returns
     -------
     Array
-        Shape ``a.shape[ind:] + a.shape[:ind]``.
+        The inverse, of shape ``a.shape[ind:] + a.shape[:ind]``.
 
     Raises
     ------
@@ -345,7 +351,7 @@ def expm(x: Array, /) -> Array:
     Returns
     -------
     Array
-        Of x's shape; NaN for a matrix whose 1-norm is above 2**24.
+        The exponentials, of x's shape; NaN for a matrix whose 1-norm is above 2**24.
 
     Raises
     ------
@@ -354,9 +360,9 @@ def expm(x: Array, /) -> Array:
 
     Notes
     -----
-    By the Pade approximant of degree 13, scaling and squaring (Higham, SIAM J. Matrix Anal. Appl.
-    26, 2005). How often each matrix is squared is decided on the device, and the call does not
-    wait.
+    The method is scaling and squaring with the Pade approximant of degree 13 (Higham, SIAM J.
+    Matrix Anal. Appl. 26, 2005). The device decides how often each matrix is squared, so the call
+    does not wait.
 
     Examples
     --------
