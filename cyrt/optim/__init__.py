@@ -1,6 +1,6 @@
-"""Optimizers: pairs of functions that step nests of parameters by their gradients.
+"""Optimizers: pairs of functions that update nests of parameters by their gradients.
 
-``optimizer.init(params)`` returns the state, and ``optimizer.update(grads, state, params)`` steps
+``optimizer.init(params)`` returns the state, and ``optimizer.update(grads, state, params)`` updates
 the parameters and the state in place, and returns both. A nest is an array, or a dict, list, tuple,
 named tuple or dataclass of nests.
 

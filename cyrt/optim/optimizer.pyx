@@ -103,7 +103,7 @@ cdef class Optimizer:
         return self.text
 
     def init(self, params):
-        """Return the state of parameters before their first step.
+        """Return the state before the first step of an optimizer on these parameters.
 
         Parameters
         ----------
@@ -119,8 +119,8 @@ cdef class Optimizer:
         Raises
         ------
         TypeError, ValueError
-            The parameters are another nest, or arrays of other types, not contiguous, or on
-            several devices.
+            The parameters are not such a nest; or its arrays have other types, are not contiguous,
+            or are on several devices.
 
         Examples
         --------
@@ -154,17 +154,17 @@ cdef class Optimizer:
         return state
 
     def update(self, grads, state, params):
-        """Step parameters, in place.
+        """Update parameters and state by one step, in place.
 
-        The parameters and the state are overwritten: copy what you still need before. All tensors
-        of an element type are stepped by one launch for each 160 of them.
+        The old parameters and the old state are overwritten: copy before the call what you still
+        need. One launch updates up to 160 tensors of an element type.
 
         Parameters
         ----------
         grads : nest of Array
-            The gradients: a nest of the parameters' structure, and of their shapes and types.
+            The gradients: a nest of the parameters' structure, shapes and types.
         state : dict of State
-            The state, from :meth:`init` or from the step before.
+            The state that :meth:`init` or the previous step returned.
         params : nest of Array
             The parameters, which share no memory with each other.
 
@@ -182,8 +182,16 @@ cdef class Optimizer:
 
         Notes
         -----
-        Steps are computed in float32, in float64 for parameters of float64, and are then rounded to
-        the parameters' type.
+        Steps are computed in float32, or for parameters of float64 in float64, and are then rounded
+        to the parameters' type.
+
+        Examples
+        --------
+        >>> import cyrt
+        >>> optimizer, w = cyrt.optim.sgd(0.5), cyrt.ones(2)
+        >>> w, state = optimizer.update(cyrt.ones(2), optimizer.init(w), w)
+        >>> w
+        Array([0.5, 0.5], dtype=float32)
         """
         cdef list leaves = [], gradients
         cdef Structure structure
@@ -436,7 +444,8 @@ cdef inline long long num_tiles(Array p) noexcept:
 
 
 cdef Optimizer new_optimizer(str name, str op, int moments, lr, dict settings):
-    """Return an optimizer of a learning rate; `settings` are the further numbers, for its text."""
+    """Return an optimizer with a learning rate; `settings` has the other numbers that its text
+    shows."""
     cdef Optimizer made = Optimizer.__new__(Optimizer)
     cdef Numbers* numbers = &made.numbers
     cdef Array rate
@@ -488,11 +497,11 @@ def sgd(lr, momentum=0.0, nesterov=False, weight_decay=0.0):
         The learning rate: a number of 0 or more, a schedule, or an array of float32 without
         dimensions, which is read at each step.
     momentum : float
-        The factor of the velocity, from 0 to 1, 1 excluded; 0: there is none.
+        The factor of the velocity, from 0 to 1, 1 excluded; with 0 there is no velocity.
     nesterov : bool
-        Whether the gradient is taken ahead of the velocity.
+        Whether a step looks ahead along the velocity, as Nesterov's method does.
     weight_decay : float
-        The factor of the parameters that is added to the gradients.
+        The multiple of the parameters that is added to the gradients.
 
     Returns
     -------
@@ -505,9 +514,9 @@ def sgd(lr, momentum=0.0, nesterov=False, weight_decay=0.0):
 
     Notes
     -----
-    This is PyTorch's ``torch.optim.SGD`` without dampening: with ``g += weight_decay * p``,
-    ``m = momentum * m + g``, ``p -= lr * m``; for nesterov, ``p -= lr * (g + momentum * m)``
-    (Sutskever et al., ICML 2013). It is ``optax.sgd``, too.
+    This is PyTorch's ``torch.optim.SGD`` without dampening, and ``optax.sgd``. A step computes
+    ``g += weight_decay * p``, ``m = momentum * m + g`` and ``p -= lr * m``; with `nesterov`,
+    ``p -= lr * (g + momentum * m)`` instead (Sutskever et al., ICML 2013).
 
     Examples
     --------
@@ -556,7 +565,7 @@ def adam(lr, b1=0.9, b2=0.999, eps=1e-8):
     b1, b2 : float
         The decay rates of the means of gradients and of their squares, from 0 to 1, 1 excluded.
     eps : float
-        What is added to the root of the mean of the squares.
+        The number that is added to the root of the mean of the squares.
 
     Returns
     -------
@@ -587,13 +596,12 @@ def adam(lr, b1=0.9, b2=0.999, eps=1e-8):
 
 
 def adamw(lr, b1=0.9, b2=0.999, eps=1e-8, weight_decay=0.01):
-    """Return the optimizer AdamW: Adam whose weight decay is apart from the gradients.
+    """Return the optimizer AdamW: Adam with a weight decay that is separate from the gradients.
 
     Parameters
     ----------
-    lr : float, Schedule or Array
-    b1, b2, eps : float
-        Those of :func:`adam`.
+    lr, b1, b2, eps
+        As for :func:`adam`.
     weight_decay : float
         Each step subtracts ``lr * weight_decay * p`` from a parameter p.
 
@@ -634,7 +642,7 @@ def lion(lr, b1=0.9, b2=0.99, weight_decay=0.0):
     lr : float, Schedule or Array
         The learning rate, see :func:`adam`; usually 3 to 10 times less than Adam's.
     b1, b2 : float
-        The decay rates of the mixture that decides on the sign, and of the mean of the gradients.
+        The decay rates of the mixture whose sign is the step, and of the mean of the gradients.
     weight_decay : float
         Each step subtracts ``lr * weight_decay * p`` from a parameter p.
 
@@ -672,7 +680,7 @@ def lion(lr, b1=0.9, b2=0.99, weight_decay=0.0):
 def clip_by_global_norm(max_norm, optimizer):
     """Return an optimizer that scales gradients down before its steps.
 
-    Where the norm of all gradients together is greater than `max_norm`, they are multiplied by
+    If the norm of all gradients together is greater than `max_norm`, they are multiplied by
     ``max_norm / norm``. The norm stays on the device, and the step's kernel does the scaling.
 
     Parameters
@@ -680,6 +688,7 @@ def clip_by_global_norm(max_norm, optimizer):
     max_norm : float
         The greatest norm, above 0.
     optimizer : Optimizer
+        The optimizer whose steps use the scaled gradients.
 
     Returns
     -------
@@ -688,7 +697,8 @@ def clip_by_global_norm(max_norm, optimizer):
     Raises
     ------
     TypeError, ValueError
-        `max_norm` is not such a number, or `optimizer` is not an Optimizer, or one that clips.
+        `max_norm` is not such a number, or `optimizer` is not an Optimizer, or scales gradients
+        already.
 
     Notes
     -----
@@ -735,12 +745,12 @@ def global_norm(grads):
     Returns
     -------
     Array
-        A number without dimensions, float32, or float64 if there is an array of float64.
+        A 0-dimensional array of float32, or of float64 if there is an array of float64.
 
     Raises
     ------
     TypeError, ValueError
-        There is no array; or one of them is of another type or on another device.
+        There is no array; or an array has another type, or is on another device than the first.
 
     Notes
     -----

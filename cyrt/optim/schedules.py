@@ -25,11 +25,11 @@ class Schedule:
     Attributes
     ----------
     rate : float
-        The rate behind the warmup, 0 or more.
+        The rate after the warmup, 0 or more.
     start, end : float
-        The rates of the first step and behind the decay, 0 or more.
+        The rates of the first step and after the decay, 0 or more.
     warmup_steps, decay_steps : int
-        The steps of both; 0: there is none.
+        The numbers of steps of the warmup and of the decay; 0 if there is none.
     curve : str
         How the rate decays: ``"cosine"``, ``"linear"`` or ``"exponential"``.
     factor : float
@@ -63,7 +63,7 @@ class Schedule:
             )
 
     def __call__(self, step: SupportsIndex) -> float:
-        """Return the rate of the step that comes after `step` others."""
+        """Return the rate of a step, where `step` is the number of steps before it."""
         done = _count(step, "Schedule", "step", least=0)
         if done < self.warmup_steps:
             return self.start + (self.rate - self.start) * (done / self.warmup_steps)
@@ -87,11 +87,16 @@ def _count(value: SupportsIndex, name: str, argument: str, least: int = 1) -> in
 
 
 def constant(rate: float) -> Schedule:
-    """Return the schedule of a rate that does not change, which is the same as the number itself.
+    """Return the schedule of a rate that does not change, which has the same effect as the number.
 
     Parameters
     ----------
     rate : float
+        The rate of all steps, 0 or more.
+
+    Returns
+    -------
+    Schedule
 
     Raises
     ------
@@ -115,9 +120,9 @@ def cosine(rate: float, steps: SupportsIndex, end: float = 0.0) -> Schedule:
     rate : float
         The rate of the first step.
     steps : int
-        The steps of the decay.
+        The number of steps of the decay.
     end : float
-        The rate of all steps behind them.
+        The rate of all later steps.
 
     Returns
     -------
@@ -157,9 +162,9 @@ def linear(rate: float, steps: SupportsIndex, end: float = 0.0) -> Schedule:
     rate : float
         The rate of the first step.
     steps : int
-        The steps of the change.
+        The number of steps of the change.
     end : float
-        The rate of all steps behind them.
+        The rate of all later steps.
 
     Returns
     -------
@@ -199,9 +204,9 @@ def exponential(rate: float, steps: SupportsIndex, factor: float, end: float = 0
     rate : float
         The rate of the first step, 0 or more.
     steps : int
-        The steps of a period.
+        The number of steps of a period.
     factor : float
-        What the rate is multiplied by in a period: above 0, and at most 1.
+        The factor of the rate in each period: above 0, and at most 1.
     end : float
         The least rate, from 0 to `rate`.
 
@@ -239,14 +244,14 @@ def exponential(rate: float, steps: SupportsIndex, factor: float, end: float = 0
 
 
 def warmup(rate: float | Schedule, steps: SupportsIndex, start: float = 0.0) -> Schedule:
-    """Return a schedule behind a linear increase.
+    """Return a schedule that begins with a linear increase, before another schedule or rate.
 
     Parameters
     ----------
     rate : float or Schedule
-        The schedule, or constant rate, that begins behind these steps.
+        The schedule, or the constant rate, that begins after the increase.
     steps : int
-        The steps of the increase.
+        The number of steps of the increase.
     start : float
         The rate of the first step.
 

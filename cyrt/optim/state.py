@@ -10,16 +10,16 @@ __all__ = ["State"]
 
 
 class State(NamedTuple):
-    """What an optimizer remembers of the parameters of one element type.
+    """The state of an optimizer for the parameters of one element type.
 
-    The parameters lie one behind the other, each from the start of a tile: 4,096 bytes of a moment,
-    that is 1,024 elements of float32 or 512 of float64. So the arrays of equal nests of parameters
-    have equal lengths, and can be saved and restored.
+    A moment has the elements of all parameters, one parameter after the other. Each begins at a
+    tile, which is 4,096 bytes of the moment: 1,024 elements of float32 or 512 of float64. So the
+    arrays for equal nests of parameters have equal lengths, and can be saved and restored.
 
     Attributes
     ----------
     step : Array
-        The steps done, int32, one number for each tile; all of them are equal.
+        The number of steps that were done, int32: one number for each tile, all of them equal.
     m, v : Array or None
         The moments of all elements, float32, or float64 for parameters of float64; None if the
         optimizer has no such moment.
