@@ -1,4 +1,4 @@
-"""NumPy's names of random functions, and its generator; public as ``cyrt.random.<name>``."""
+"""Random functions with NumPy's names, and its generator; public as ``cyrt.random.<name>``."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _Device = Device | SupportsIndex | str | None
 def rand(
     *shape: SupportsIndex, dtype: Any = None, device: _Device = None, key: Key | None = None
 ) -> Array:
-    """Uniformly distributed numbers in [0, 1); see :func:`cyrt.random.uniform`.
+    """Return uniformly distributed numbers in [0, 1); see :func:`cyrt.random.uniform`.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def rand(
 def randn(
     *shape: SupportsIndex, dtype: Any = None, device: _Device = None, key: Key | None = None
 ) -> Array:
-    """Numbers of the standard normal distribution; see :func:`cyrt.random.normal`.
+    """Return numbers of the standard normal distribution; see :func:`cyrt.random.normal`.
 
     Examples
     --------
@@ -96,9 +96,9 @@ def randn(
 def random(
     size: Shape | None = None, *, dtype: Any = None, device: _Device = None, key: Key | None = None
 ) -> Array:
-    """Uniformly distributed numbers in [0, 1); 0-dimensional without a size.
+    """Return uniformly distributed numbers in [0, 1), or without a size one number as an array.
 
-    The further arguments are those of :func:`cyrt.random.uniform`.
+    The other arguments are those of :func:`cyrt.random.uniform`.
 
     Examples
     --------
@@ -113,9 +113,9 @@ def random(
 def standard_normal(
     size: Shape | None = None, dtype: Any = None, *, device: _Device = None, key: Key | None = None
 ) -> Array:
-    """Numbers of the standard normal distribution; 0-dimensional without a size.
+    """Return numbers of the standard normal distribution, or without a size one number as an array.
 
-    The further arguments are those of :func:`cyrt.random.normal`.
+    The other arguments are those of :func:`cyrt.random.normal`.
 
     Examples
     --------
@@ -141,7 +141,8 @@ def choice(
     Parameters
     ----------
     a : Array, sequence or int
-        The elements, along the first axis; or the number of integers to choose from.
+        The elements, along the first axis; or an int n, which stands for the integers from 0 to
+        n - 1.
     size : int or tuple of int, optional
         The result's shape; by default one element is chosen.
     replace : bool
@@ -240,7 +241,16 @@ def _count_possible(given: Any, converted: Array) -> int:
 
 @keyed
 def shuffle(x: Array, axis: SupportsIndex = 0, *, key: Key | None = None) -> None:
-    """Permute an array's elements, or slices along an axis, randomly in place.
+    """Permute an array's slices along an axis, randomly and in place.
+
+    Parameters
+    ----------
+    x : Array
+        The array.
+    axis : int
+        The axis whose slices are permuted.
+    key : Key, optional
+        The key, on which alone the permutation depends. Default: the process's next key.
 
     Examples
     --------
@@ -259,7 +269,7 @@ class Generator:
     Parameters
     ----------
     key : Key
-        All numbers depend only on it; :func:`default_rng` makes it from a seed.
+        The key, on which alone all numbers depend; :func:`default_rng` makes it from a seed.
 
     Examples
     --------
@@ -278,11 +288,12 @@ class Generator:
 
     @property
     def state(self) -> tuple[int, ...]:
-        """All that the next numbers depend on: ints of 64 bits, without a sign.
+        """A tuple of ints of 64 bits, without a sign, which determine the next numbers.
 
-        They are the key, the number of the next call, and the numbers of calls that raised an error
-        and left their keys to others. A generator that is given the state of another gives the same
-        numbers. Generators are also pickled, copied, and saved by :func:`cyrt.save_checkpoint`.
+        They are the key, the number of the next call, and the numbers of the calls that raised an
+        error, whose keys later calls use. A generator whose state is set to that of another gives
+        the same numbers. Generators can also be pickled, copied, and saved by
+        :func:`cyrt.save_checkpoint`.
 
         Examples
         --------
@@ -467,6 +478,10 @@ def default_rng(seed: SupportsIndex | None = None) -> Generator:
     ----------
     seed : int, optional
         As for :func:`cyrt.random.key`; by default a different seed each time.
+
+    Returns
+    -------
+    Generator
 
     Examples
     --------

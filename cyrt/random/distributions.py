@@ -1,4 +1,4 @@
-"""Random numbers of several distributions; each depends only on the key and its index."""
+"""Random numbers of several distributions; a number depends only on the key and on its index."""
 
 from __future__ import annotations
 
@@ -110,19 +110,20 @@ def uniform(
     key: Key | None = None,
     size: Shape | None = None,
 ) -> Array:
-    """Uniformly distributed numbers in [low, high).
+    """Return uniformly distributed numbers in [low, high).
 
     Parameters
     ----------
     low, high : float or Array
-        Bounds; arrays are broadcast with the shape.
+        The bounds; arrays are broadcast with the shape.
     shape : int or tuple of int
+        The result's shape.
     dtype : DType, optional
         A real floating-point type, by default float32.
     device : Device, optional
         Default: the device of a bound that is an array, otherwise the current device.
     key : Key, optional
-        The numbers depend only on it. Default: the process's next key.
+        The key, on which alone the numbers depend. Default: the process's next key.
     size : int or tuple of int, optional
         NumPy's name of the argument `shape`.
 
@@ -134,7 +135,7 @@ def uniform(
     Raises
     ------
     ValueError
-        low is greater than high, or the type cannot represent high - low.
+        `low` is greater than `high`, or the type cannot represent ``high - low``.
 
     Examples
     --------
@@ -182,12 +183,12 @@ def normal(
     key: Key | None = None,
     size: Shape | None = None,
 ) -> Array:
-    """Normally distributed numbers.
+    """Return normally distributed numbers.
 
     Parameters
     ----------
     loc, scale : float or Array
-        Mean and standard deviation; arrays are broadcast with the shape.
+        The mean and the standard deviation; arrays are broadcast with the shape.
     shape, dtype, device, key, size
         See :func:`uniform`.
 
@@ -200,6 +201,10 @@ def normal(
     ------
     ValueError
         The scale is negative.
+
+    Notes
+    -----
+    The method is that of Box and Muller, Annals of Mathematical Statistics 29 (1958).
 
     Examples
     --------
@@ -231,12 +236,12 @@ def truncated_normal(
     device: _Device = None,
     key: Key | None = None,
 ) -> Array:
-    """Random numbers of the standard normal distribution between two bounds.
+    """Return random numbers of the standard normal distribution between two bounds.
 
     Parameters
     ----------
     lower, upper : float
-        Bounds in standard deviations; they may be infinite.
+        The bounds in standard deviations; they may be infinite.
     shape, dtype, device, key
         See :func:`uniform`.
 
@@ -248,8 +253,8 @@ def truncated_normal(
     Raises
     ------
     ValueError
-        lower is not less than upper, or both are so far from 0 (38 and more) that the probability
-        between them is 0 in float64.
+        `lower` is not less than `upper`, or both are so far from 0 (38 and more) that the
+        probability between them is 0 in float64.
 
     Examples
     --------
@@ -277,13 +282,13 @@ def truncated_normal(
 def bernoulli(
     p: Real = 0.5, shape: Shape = (), *, device: _Device = None, key: Key | None = None
 ) -> Array:
-    """Random bools that are true with a given probability.
+    """Return random bools that are true with a probability p.
 
     Parameters
     ----------
     p : float or Array
-        The probability, with a precision of 32 bits; an array is broadcast with the shape, and has
-        a precision of 24 bits if it is float32.
+        The probability, which has a precision of 32 bits. An array is broadcast with the shape; if
+        its type is float32, the precision is 24 bits.
     shape, device, key
         See :func:`uniform`.
 
@@ -333,12 +338,12 @@ def randint(
     key: Key | None = None,
     size: Shape | None = None,
 ) -> Array:
-    """Uniformly distributed integers in [low, high).
+    """Return uniformly distributed integers in [low, high).
 
     Parameters
     ----------
     low, high : int
-        The bounds. If `high` is absent, they are 0 and `low`.
+        The bounds; with one argument they are 0 and that argument.
     shape, device, key, size
         See :func:`uniform`.
     dtype : DType, optional
@@ -352,7 +357,12 @@ def randint(
     Raises
     ------
     ValueError
-        low is not less than high, or the type cannot represent the integers.
+        `low` is not less than `high`, or the type cannot represent the integers.
+
+    Notes
+    -----
+    All integers are equally likely. The method is that of Lemire, "Fast random integer generation
+    in an interval", ACM TOMACS 29 (2019).
 
     Examples
     --------

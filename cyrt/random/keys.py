@@ -25,14 +25,14 @@ _SPLIT, _CALL, _FOLD = 2, 3, 4
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key, on which random numbers depend; `key` and `split` make keys.
+    """A key, on which random numbers depend; :func:`key` and :func:`split` make keys.
 
-    It is immutable and on the host. Equal keys give equal numbers on every device.
+    A key is immutable and on the host. Equal keys give equal numbers on every device.
 
     Attributes
     ----------
     bits : int
-        64 bits.
+        The key's 64 bits, an int without a sign.
 
     Examples
     --------
@@ -77,7 +77,7 @@ _thread = _Thread()
 
 @contextmanager
 def noted() -> Iterator[list[Key]]:
-    """Yield a list to which this thread appends the key of each call that is given none."""
+    """Yield a list to which this thread appends the key of each call without the argument `key`."""
     outer, own = _thread.used, list[Key]()
     _thread.used = own
     try:
@@ -90,8 +90,8 @@ def noted() -> Iterator[list[Key]]:
 
 @contextmanager
 def used_again(used: list[Key]) -> Iterator[None]:
-    """Let the calls of this thread that are given no key use those that an earlier run has noted,
-    in their order. No sequence of keys moves on.
+    """Let the calls of this thread without the argument `key` use the keys that an earlier run has
+    noted, in their order. No sequence of keys advances.
 
     Raises
     ------
@@ -123,7 +123,7 @@ class Calls:
     Parameters
     ----------
     parent : Key
-        The sequence depends only on it.
+        The key on which alone the sequence depends.
     """
 
     def __init__(self, parent: Key, first: int = 0, left: Iterable[int] = ()) -> None:
@@ -132,8 +132,8 @@ class Calls:
 
     @property
     def state(self) -> tuple[int, ...]:
-        """The bits of the parent, the number of the next call, and the numbers of calls that left
-        their keys to others."""
+        """The bits of the parent, the number of the next call, and the numbers of the calls whose
+        keys other calls will use."""
         # A counter is read without advancing it by its text alone.
         return self._parent.bits, int(repr(self._numbers)[len("count(") : -1]), *self._left
 
@@ -217,6 +217,10 @@ def key(seed: SupportsIndex) -> Key:
     seed : int
         An int of 64 bits, signed or unsigned.
 
+    Returns
+    -------
+    Key
+
     Raises
     ------
     TypeError, ValueError
@@ -232,11 +236,14 @@ def key(seed: SupportsIndex) -> Key:
 
 
 def split(key: Key, n: SupportsIndex = 2) -> tuple[Key, ...]:
-    """Derive keys; their numbers are independent of each other and of those of the given key.
+    """Derive keys from a key.
+
+    The numbers of the new keys are independent of each other and of those of `key`.
 
     Parameters
     ----------
     key : Key
+        The key to derive from.
     n : int
         The number of keys.
 
@@ -265,14 +272,15 @@ def fold_in(key: Key, data: SupportsIndex) -> Key:
     Parameters
     ----------
     key : Key
+        The key to derive from.
     data : int
         An int of 64 bits, signed or unsigned.
 
     Returns
     -------
     Key
-        Keys of different numbers give numbers that are independent of each other, of those of the
-        given key, and of those of the keys that :func:`split` derives from it.
+        A key for each value of `data`. Its random numbers are independent of those of the keys for
+        other values, of those of `key`, and of those of the keys that :func:`split` derives.
 
     Raises
     ------
@@ -281,7 +289,7 @@ def fold_in(key: Key, data: SupportsIndex) -> Key:
 
     Notes
     -----
-    This is what ``jax.random.fold_in`` does; the keys are different ones: the first 64 bits of
+    This does what ``jax.random.fold_in`` does, but gives other keys: the first 64 bits of
     Philox4x32-10 with the counter ``(data % 2**32, data // 2**32, 0, 4)``.
 
     Examples
@@ -304,7 +312,7 @@ def seed(seed: SupportsIndex) -> None:
     Parameters
     ----------
     seed : int
-        An int of 64 bits, signed or unsigned, as for `key`.
+        An int of 64 bits, signed or unsigned, as for :func:`key`.
 
     Examples
     --------

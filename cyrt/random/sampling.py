@@ -27,18 +27,18 @@ def permutation(
     device: Device | SupportsIndex | str | None = None,
     key: Key | None = None,
 ) -> Array:
-    """A random permutation; all permutations are equally likely.
+    """Return a random permutation; all permutations are equally likely.
 
     Parameters
     ----------
     x : Array or int
-        The array to permute; or the number of integers, from 0, to permute.
+        The array to permute; or an int n, which stands for the integers from 0 to n - 1.
     axis : int
         The axis of an array whose slices are permuted.
     device : Device, optional
         The integers' device, by default the current one.
     key : Key, optional
-        The permutation depends only on it. Default: the process's next key.
+        The key, on which alone the permutation depends. Default: the process's next key.
 
     Returns
     -------
@@ -48,7 +48,11 @@ def permutation(
     Raises
     ------
     ValueError
-        The number is negative.
+        The int is negative.
+
+    Notes
+    -----
+    The slices are sorted by random numbers of 64 bits.
 
     Examples
     --------
@@ -81,7 +85,7 @@ def categorical(
     *,
     key: Key | None = None,
 ) -> Array:
-    """Random categories from the logarithms of their probabilities.
+    """Return random categories from the logarithms of their probabilities.
 
     Parameters
     ----------
@@ -94,7 +98,7 @@ def categorical(
         The result's shape, to which the logits' shape without the axis is broadcast; by default
         that shape.
     key : Key, optional
-        The choices depend only on it. Default: the process's next key.
+        The key, on which alone the choices depend. Default: the process's next key.
 
     Returns
     -------
@@ -107,6 +111,11 @@ def categorical(
         The logits are complex or bool.
     ValueError
         There are no categories, or the logits do not broadcast to the shape.
+
+    Notes
+    -----
+    A choice is the index of the greatest sum of a logit and a number of Gumbel's distribution. This
+    is JAX's ``jax.random.categorical``, with the key as a keyword.
 
     Examples
     --------

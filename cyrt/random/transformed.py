@@ -1,5 +1,7 @@
-"""Random numbers that follow from those of other distributions by a formula, by NumPy's names and
-with its parameters; for parameters that are arrays see :mod:`cyrt.random.variates`."""
+"""Random numbers that a formula computes from those of other distributions.
+
+Names and parameters are NumPy's. Parameters may be arrays, as in :mod:`cyrt.random.variates`.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,7 @@ def exponential(
     device: _Device = None,
     key: Key | None = None,
 ) -> Array:
-    """Random numbers of the exponential distribution.
+    """Return random numbers of the exponential distribution.
 
     Parameters
     ----------
@@ -69,6 +71,11 @@ def exponential(
         The mean, 0 or more.
     size, dtype, device, key
         See :func:`gamma`.
+
+    Returns
+    -------
+    Array
+        An array of numbers of 0 or more.
 
     Raises
     ------
@@ -92,12 +99,17 @@ def exponential(
 def standard_cauchy(
     size: Shape | None = None, *, dtype: Any = None, device: _Device = None, key: Key | None = None
 ) -> Array:
-    """Random numbers of the standard Cauchy distribution, quotients of normal numbers.
+    """Return random numbers of the standard Cauchy distribution, quotients of normal numbers.
 
     Parameters
     ----------
     size, dtype, device, key
         See :func:`gamma`.
+
+    Returns
+    -------
+    Array
+        An array of real numbers.
 
     Raises
     ------
@@ -124,7 +136,7 @@ def standard_t(
     device: _Device = None,
     key: Key | None = None,
 ) -> Array:
-    """Random numbers of Student's t distribution.
+    """Return random numbers of Student's t distribution.
 
     Parameters
     ----------
@@ -132,6 +144,11 @@ def standard_t(
         The degrees of freedom, more than 0.
     size, dtype, device, key
         See :func:`gamma`.
+
+    Returns
+    -------
+    Array
+        An array of real numbers.
 
     Raises
     ------
@@ -162,7 +179,7 @@ def weibull(
     device: _Device = None,
     key: Key | None = None,
 ) -> Array:
-    """Random numbers of the Weibull distribution with the scale 1.
+    """Return random numbers of the Weibull distribution with the scale 1.
 
     Parameters
     ----------
@@ -170,6 +187,11 @@ def weibull(
         The shape, more than 0.
     size, dtype, device, key
         See :func:`gamma`.
+
+    Returns
+    -------
+    Array
+        An array of numbers of 0 or more.
 
     Raises
     ------
@@ -199,7 +221,7 @@ def pareto(
     device: _Device = None,
     key: Key | None = None,
 ) -> Array:
-    """Random numbers of the Pareto II (Lomax) distribution, which begins at 0 as NumPy's does.
+    """Return random numbers of the Pareto II (Lomax) distribution, which begins at 0 as in NumPy.
 
     Parameters
     ----------
@@ -207,6 +229,11 @@ def pareto(
         The shape, more than 0.
     size, dtype, device, key
         See :func:`gamma`.
+
+    Returns
+    -------
+    Array
+        An array of numbers of 0 or more.
 
     Raises
     ------
@@ -236,7 +263,7 @@ def rayleigh(
     device: _Device = None,
     key: Key | None = None,
 ) -> Array:
-    """Random numbers of the Rayleigh distribution.
+    """Return random numbers of the Rayleigh distribution.
 
     Parameters
     ----------
@@ -244,6 +271,11 @@ def rayleigh(
         The mode, 0 or more.
     size, dtype, device, key
         See :func:`gamma`.
+
+    Returns
+    -------
+    Array
+        An array of numbers of 0 or more.
 
     Raises
     ------
@@ -274,7 +306,7 @@ def logistic(
     device: _Device = None,
     key: Key | None = None,
 ) -> Array:
-    """Random numbers of the logistic distribution, differences of Gumbel's numbers.
+    """Return random numbers of the logistic distribution, differences of Gumbel's numbers.
 
     Parameters
     ----------
@@ -282,6 +314,11 @@ def logistic(
         The mean, and the scale, 0 or more.
     size, dtype, device, key
         See :func:`gamma`.
+
+    Returns
+    -------
+    Array
+        An array of real numbers.
 
     Raises
     ------
@@ -315,7 +352,7 @@ def triangular(
     device: _Device = None,
     key: Key | None = None,
 ) -> Array:
-    """Random numbers of the triangular distribution.
+    """Return random numbers of the triangular distribution.
 
     Parameters
     ----------
@@ -324,6 +361,11 @@ def triangular(
         than right.
     size, dtype, device, key
         See :func:`gamma`.
+
+    Returns
+    -------
+    Array
+        An array of numbers from `left` to `right`.
 
     Raises
     ------
@@ -372,7 +414,7 @@ def f(
     device: _Device = None,
     key: Key | None = None,
 ) -> Array:
-    """Random numbers of the F distribution, quotients of chi-square numbers.
+    """Return random numbers of the F distribution, quotients of chi-square numbers.
 
     Parameters
     ----------
@@ -380,6 +422,11 @@ def f(
         The degrees of freedom of the numerator and of the denominator, more than 0.
     size, dtype, device, key
         See :func:`gamma`.
+
+    Returns
+    -------
+    Array
+        An array of numbers of 0 or more.
 
     Raises
     ------
@@ -414,7 +461,7 @@ def wald(
     device: _Device = None,
     key: Key | None = None,
 ) -> Array:
-    """Random numbers of the Wald distribution, the inverse Gaussian one.
+    """Return random numbers of the Wald distribution, the inverse Gaussian one.
 
     Parameters
     ----------
@@ -423,10 +470,10 @@ def wald(
     size, dtype, device, key
         See :func:`gamma`.
 
-    Notes
-    -----
-    The method is that of Michael, Schucany and Haas, "Generating random variates using
-    transformations with multiple roots", The American Statistician 30 (1976).
+    Returns
+    -------
+    Array
+        An array of numbers of 0 or more.
 
     Raises
     ------
@@ -434,6 +481,11 @@ def wald(
         A parameter is not real.
     ValueError
         A number is out of its range, or the shapes do not broadcast.
+
+    Notes
+    -----
+    The method is that of Michael, Schucany and Haas, "Generating random variates using
+    transformations with multiple roots", The American Statistician 30 (1976).
 
     Examples
     --------
@@ -463,7 +515,7 @@ def negative_binomial(
     device: _Device = None,
     key: Key | None = None,
 ) -> Array:
-    """Random numbers of failures before n successes, of trials with the probability p.
+    """Return random counts of failures before n successes, in trials with the probability p.
 
     Parameters
     ----------
@@ -473,6 +525,11 @@ def negative_binomial(
         The probability of a success: more than 0, 1 or less.
     size, dtype, device, key
         See :func:`poisson`.
+
+    Returns
+    -------
+    Array
+        An array of integers of 0 or more.
 
     Raises
     ------

@@ -1,8 +1,8 @@
-"""Random numbers of further distributions, by NumPy's names and with its parameters.
+"""Random numbers of further distributions, with NumPy's names and parameters.
 
 Parameters are numbers or arrays, which are broadcast with each other and with the size. Numbers are
-checked. Elements of arrays are not, since that would wait for the device: invalid ones give NaN, or
--1 where the results are integers.
+checked. Elements of arrays are not checked, because that would wait for the device: an invalid one
+gives NaN, or -1 where the results are integers.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def gamma(
     device: _Device = None,
     key: Key | None = None,
 ) -> Array:
-    """Random numbers of the gamma distribution.
+    """Return random numbers of the gamma distribution.
 
     Parameters
     ----------
@@ -106,13 +106,14 @@ def gamma(
         The distribution's parameters: the shape is more than 0, and the scale 0 or more. The mean
         is their product.
     size : int or tuple of int, optional
-        The result's shape, with which arrays are broadcast; by default theirs.
+        The result's shape, with which parameters that are arrays are broadcast; by default their
+        common shape.
     dtype : DType, optional
         A real floating-point type, by default float32.
     device : Device, optional
         Default: the device of a parameter that is an array, otherwise the current device.
     key : Key, optional
-        The numbers depend only on it. Default: the process's next key.
+        The key, on which alone the numbers depend. Default: the process's next key.
 
     Returns
     -------
@@ -158,7 +159,7 @@ def chisquare(
     device: _Device = None,
     key: Key | None = None,
 ) -> Array:
-    """Random numbers of the chi-square distribution.
+    """Return random numbers of the chi-square distribution.
 
     Parameters
     ----------
@@ -200,7 +201,7 @@ def beta(
     device: _Device = None,
     key: Key | None = None,
 ) -> Array:
-    """Random numbers of the beta distribution.
+    """Return random numbers of the beta distribution.
 
     Parameters
     ----------
@@ -249,15 +250,15 @@ def dirichlet(
     device: _Device = None,
     key: Key | None = None,
 ) -> Array:
-    """Random vectors of the Dirichlet distribution.
+    """Return random vectors of the Dirichlet distribution.
 
     Parameters
     ----------
     alpha : Array or sequence of float
         Shape (..., k): the parameters, more than 0.
     size : int or tuple of int, optional
-        The number of vectors: the result's shape without the last axis, with which alpha's is
-        broadcast; by default alpha's.
+        The shape of the result without its last axis. `alpha` without its last axis is broadcast
+        with it; by default it is the shape of that.
     dtype, device, key
         See :func:`gamma`.
 
@@ -308,7 +309,7 @@ def vonmises(
     device: _Device = None,
     key: Key | None = None,
 ) -> Array:
-    """Random angles of the von Mises distribution, the normal one on a circle.
+    """Return random angles of the von Mises distribution, the normal one on a circle.
 
     Parameters
     ----------
@@ -324,17 +325,18 @@ def vonmises(
     Array
         An array of angles in [-pi, pi]; NaN where an element of `kappa` is less than 0.
 
+    Raises
+    ------
+    TypeError
+        A parameter is not real; or it depends on the arguments of a function that is
+        differentiated, and there is no gradient.
+    ValueError
+        A number is out of its range, or the shapes do not broadcast.
+
     Notes
     -----
     The method is that of Best and Fisher, "Efficient simulation of the von Mises distribution",
     Applied Statistics 28 (1979).
-
-    Raises
-    ------
-    TypeError
-        A parameter is not real, or is followed by a gradient, which does not exist.
-    ValueError
-        A number is out of its range, or the shapes do not broadcast.
 
     Examples
     --------
@@ -359,7 +361,7 @@ def poisson(
     device: _Device = None,
     key: Key | None = None,
 ) -> Array:
-    """Random counts of the Poisson distribution.
+    """Return random counts of the Poisson distribution.
 
     Parameters
     ----------
@@ -413,7 +415,7 @@ def binomial(
     device: _Device = None,
     key: Key | None = None,
 ) -> Array:
-    """Random numbers of successes in trials: the binomial distribution.
+    """Return random counts of successes in n trials: the binomial distribution.
 
     Parameters
     ----------
@@ -468,7 +470,7 @@ def geometric(
     device: _Device = None,
     key: Key | None = None,
 ) -> Array:
-    """Random numbers of trials up to the first success: the geometric distribution.
+    """Return random counts of trials up to the first success: the geometric distribution.
 
     Parameters
     ----------
@@ -517,7 +519,7 @@ def multinomial(
     device: _Device = None,
     key: Key | None = None,
 ) -> Array:
-    """Random numbers of trials that have each of k results: the multinomial distribution.
+    """Return how often each of k results occurs in n random trials: the multinomial distribution.
 
     Parameters
     ----------
@@ -525,10 +527,10 @@ def multinomial(
         The number of trials, 0 or more, below 2**53.
     pvals : Array or sequence of float
         Shape (..., k): the probabilities of the results, 0 or more, whose sum along the last axis
-        is 1. Those of an array are divided by their sum.
+        is 1. The probabilities of an Array are divided by their sum.
     size : int or tuple of int, optional
-        The shape of the result without its last axis, with which `n` and that of `pvals` are
-        broadcast; by default theirs.
+        The shape of the result without its last axis. `n`, and `pvals` without its last axis, are
+        broadcast with it; by default it is their common shape.
     device, key
         See :func:`gamma`.
     dtype : DType, optional
@@ -656,14 +658,19 @@ def laplace(
     device: _Device = None,
     key: Key | None = None,
 ) -> Array:
-    """Random numbers of the Laplace distribution, the double exponential one.
+    """Return random numbers of the Laplace distribution, the double exponential one.
 
     Parameters
     ----------
     loc, scale : float or Array
-        The mean, and the mean distance from it.
+        The mean, and the mean distance from it, 0 or more.
     size, dtype, device, key
         See :func:`gamma`.
+
+    Returns
+    -------
+    Array
+        An array of real numbers.
 
     Raises
     ------
@@ -693,14 +700,19 @@ def gumbel(
     device: _Device = None,
     key: Key | None = None,
 ) -> Array:
-    """Random numbers of the Gumbel distribution, that of the largest of many.
+    """Return random numbers of the Gumbel distribution, that of the largest of many numbers.
 
     Parameters
     ----------
     loc, scale : float or Array
-        The mode, and the scale.
+        The mode, and the scale, 0 or more.
     size, dtype, device, key
         See :func:`gamma`.
+
+    Returns
+    -------
+    Array
+        An array of real numbers.
 
     Raises
     ------
@@ -730,7 +742,7 @@ def lognormal(
     device: _Device = None,
     key: Key | None = None,
 ) -> Array:
-    """Random numbers whose logarithms have a normal distribution.
+    """Return random numbers whose logarithms have a normal distribution.
 
     Parameters
     ----------
@@ -774,24 +786,24 @@ def multivariate_normal(
     device: _Device = None,
     key: Key | None = None,
 ) -> Array:
-    """Random vectors of a multivariate normal distribution.
+    """Return random vectors of a multivariate normal distribution.
 
     Parameters
     ----------
     mean : Array or sequence of float
-        Shape (k,).
+        Shape (k,): the means.
     cov : Array or sequence
         Shape (k, k): the covariance matrix, symmetric and positive semidefinite. It is factored on
-        the host; if it is an Array, that waits for the device.
+        the host, so the call waits for the device if it is an Array.
     size : int or tuple of int, optional
-        The number of vectors; by default one.
+        The shape of the result without its last axis; by default one vector is returned.
     dtype, device, key
         See :func:`gamma`.
 
     Returns
     -------
     Array
-        Shape (*size, k).
+        The vectors, of shape (*size, k).
 
     Raises
     ------
