@@ -929,10 +929,11 @@ def svd(x, /, *, full_matrices=True, compute_uv=True, check=True):
 
     Returns
     -------
-    SVDResult
+    SVDResult or Array
         ``U``, of shape (..., M, M) or (..., M, K); ``S``, real, of shape (..., K), in descending
-        order; ``Vh``, of shape (..., N, N) or (..., K, N). With ``check=False`` a tuple of this
-        result and an int32 array of shape (...,), which is 1 for failed matrices and otherwise 0.
+        order; ``Vh``, of shape (..., N, N) or (..., K, N). With ``compute_uv=False`` only the Array
+        S. With ``check=False`` a tuple of this result and an int32 array of shape (...,), which is
+        1 for failed matrices and otherwise 0.
 
     Raises
     ------

@@ -37,7 +37,7 @@ def arange(start, stop=None, step=1, dtype=None, *, device=None):
     start, stop, step : number
         The bounds and the spacing. A single number is the stop, and the start is 0.
     dtype : DType, optional
-        Element type. Default: int64 if all three are ints, otherwise float32.
+        The element type. Default: int64 if all three are ints, otherwise float32.
     device : Device or int, optional
         Default: the current device.
 
@@ -161,11 +161,12 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, *, d
     Parameters
     ----------
     start, stop : number
+        The first number and, with `endpoint`, the last one.
     num : int
         The number of elements.
     dtype : DType, optional
-        Element type. Default: float32, or complex64 if an end is complex. For an integer type, the
-        numbers are rounded down.
+        The element type. Default: float32, or complex64 if an end is complex. For an integer type,
+        the numbers are rounded down.
     device : Device or int, optional
         Default: the current device.
     endpoint : bool

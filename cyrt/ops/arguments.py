@@ -11,13 +11,15 @@ from cyrt.ndarray import Array
 
 
 def is_int(value: Any) -> bool:
-    """Whether a value counts as an int; ``__index__`` alone does not suffice: NumPy's arrays have
-    it."""
+    """Return whether a value counts as an int.
+
+    ``__index__`` alone does not suffice, because NumPy's arrays have it.
+    """
     return hasattr(type(value), "__index__") and not getattr(value, "ndim", 0)
 
 
 def int_of(value: Any, name: str) -> int:
-    """Return a value as an int; a TypeError names the argument of a bool or any other value."""
+    """Return an int; a bool or another value raises a TypeError that names the argument."""
     if not isinstance(value, (bool, np.bool_)) and is_int(value):
         try:
             return index(value)
@@ -27,7 +29,8 @@ def int_of(value: Any, name: str) -> int:
 
 
 def count_of(value: Any, name: str) -> int:
-    """Return a value as an int of 0 or more; a TypeError or ValueError names the argument."""
+    """Return an int of 0 or more; other values raise a TypeError or ValueError that names the
+    argument."""
     found = int_of(value, name)
     if found < 0:
         raise ValueError(f"{name}: expected 0 or more, got {found}")
@@ -50,7 +53,7 @@ def check_real(x: Any, name: str) -> Array:
 
 
 def check_flags(name: str, **flags: Any) -> None:
-    """Check the bools of a function that NumPy has, too, where 0 and 1 are accepted for them."""
+    """Check the bools of a function of NumPy's, for which NumPy accepts 0 and 1, too."""
     for flag, value in flags.items():
         if not (isinstance(value, (int, np.integer)) and value in (0, 1)):
             check_bool(value, f"{name}: {flag}")
@@ -65,7 +68,7 @@ def refuse_device(name: str, found: int, expected: int) -> NoReturn:
 
 
 def axis_of(axis: Any, ndim: int, name: str = "axis") -> int:
-    """Return an axis counted from 0; numpy.exceptions.AxisError if there is no such axis."""
+    """Return an axis counted from 0; raise a numpy.exceptions.AxisError if there is none."""
     found = int_of(axis, name)
     if not -ndim <= found < ndim:
         from numpy.exceptions import AxisError
@@ -75,8 +78,8 @@ def axis_of(axis: Any, ndim: int, name: str = "axis") -> int:
 
 
 def axes_of(axis: Any, ndim: int, name: str = "axis") -> tuple[int, ...]:
-    """Return axes counted from 0: all for None, or those of an int or a tuple; ValueError for
-    duplicates."""
+    """Return axes counted from 0: all for None, or those of an int or a tuple. Duplicates raise a
+    ValueError."""
     if axis is None:
         return tuple(range(ndim))
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
@@ -115,7 +118,7 @@ def check_array(x: Any, name: str) -> Array:
 
 
 def is_of_others(value: Any) -> bool:
-    """Whether a value offers its elements as another library's array does."""
+    """Return whether a value offers its elements as another library's array does."""
     offers = ("__dlpack_c_exchange_api__", "__dlpack__", "__array__", "__cuda_array_interface__")
     return any(hasattr(value, each) for each in offers)
 
@@ -130,7 +133,7 @@ def is_on_host(value: Any) -> bool:
 
 
 def refuse_array(value: Any, name: str) -> NoReturn:
-    """Raise the error of an argument that is not an Array; it tells which call makes one of it."""
+    """Raise the error of an argument that is not an Array; it names the call that converts it."""
     advice = ""
     if isinstance(value, (list, tuple)) or (is_of_others(value) and is_on_host(value)):
         advice = "; cyrt.asarray() copies it to the device"
@@ -140,8 +143,8 @@ def refuse_array(value: Any, name: str) -> NoReturn:
 
 
 def refuse_output(out: Any, name: str) -> NoReturn:
-    """Raise the error of an ``out=`` that is not memory of a device. A copy of it would not be
-    what the caller sees."""
+    """Raise the error of an ``out=`` that is not memory of a device: the caller would not see what
+    is written into a copy of it."""
     if is_of_others(out) and not is_on_host(out):
         refuse_array(out, f"{name}: out")
     where = ", which is on the host" if is_of_others(out) else ""

@@ -44,7 +44,9 @@ def broadcast_to(x, /, shape):
     Parameters
     ----------
     x : Array
+        An array of any type.
     shape : int or tuple of int
+        The new shape.
 
     Returns
     -------
@@ -87,10 +89,24 @@ def broadcast_arrays(*arrays):
 def broadcast_shapes(*shapes):
     """Return the broadcast shape of several shapes, a tuple of int.
 
+    Parameters
+    ----------
+    *shapes : int or tuple of int
+
+    Returns
+    -------
+    tuple of int
+
     Raises
     ------
     ValueError
         The shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.broadcast_shapes((2, 1), (3,))
+    (2, 3)
     """
     cdef long long[MAX_NDIM] dims
     cdef long long[MAX_NDIM] other

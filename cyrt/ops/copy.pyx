@@ -63,7 +63,7 @@ def check_devices(str name not None, **arguments):
     name : str
         The function's name.
     **arguments
-        Its arguments by name. The first Array says which device is expected.
+        Its arguments by name. The device of the first Array is the expected one.
     """
     cdef Array first = None
     for argument, each in arguments.items():
@@ -209,7 +209,7 @@ cdef Array cast(Array x, int code):
 
 
 def copy(x, /):
-    """A dense copy of an array, in C order.
+    """Copy an array to contiguous memory, in C order.
 
     Parameters
     ----------
@@ -232,12 +232,12 @@ def astype(x, /, dtype, *, copy=True, device=None):
     ----------
     x : Array
     dtype : DType
-        Element type of the result. The result of a float beyond an integer type's range is
+        The element type of the result. The result of a float beyond an integer type's range is
         undefined; a cast from complex to real drops the imaginary part.
     copy : bool
-        Whether to copy an array that already has the type. False returns x itself.
+        Whether to copy an array that already has the type. Without a copy, the result is x itself.
     device : Device, optional
-        Device of the result. Default: x's device.
+        The device of the result. Default: x's device.
 
     Returns
     -------
@@ -272,7 +272,7 @@ def to_device(x, device, /, *, stream=None):
     device : Device, int or str
         The target device; ``"cpu"`` is the host, and ``"cuda:1"`` the device with index 1.
     stream : Stream, optional
-        The stream that the copy is recorded on. Default: the current stream.
+        The stream on which the copy is recorded. Default: the current stream.
 
     Returns
     -------

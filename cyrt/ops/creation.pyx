@@ -73,8 +73,8 @@ cdef int join_types(object values, int depth, int* code, int* kind) except -1:
 
 
 def weak_array(Array other not None, values):
-    """Convert a sequence to an operand next to an array: its numbers are weak, like a single
-    number."""
+    """Convert a sequence to an operand beside an array. Its numbers are weak in promotion, like a
+    single number."""
     cdef int code = -1, kind = -1
     join_types(values, 0, &code, &kind)
     code = other.code if code < 0 else code
@@ -228,15 +228,22 @@ def asarray(obj, /, dtype=None, *, device=None, copy=None, shape=None):
         Buffers, and for arrays on a device with ``__dlpack__`` or ``__cuda_array_interface__``, the
         result is a view; read-only arrays are copied.
     dtype : DType, optional
-        Element type of the result. Default: an array's own type; Python numbers become bool, int64,
-        float32 or complex64.
+        The element type of the result. Default: an array's own type; Python numbers become bool,
+        int64, float32 or complex64.
     device : Device or int, optional
-        Device of the result. Default: the array's own device, or the current device for other
+        The device of the result. Default: the array's own device, or the current device for other
         objects.
     copy : bool, optional
-        True always copies. False raises a ValueError if a copy is needed. Default: copy if needed.
+        With True, the elements are always copied. With False, a ValueError is raised if a copy is
+        needed. Default: they are copied if needed.
     shape : int or tuple of int, optional
-        Shape of a Buffer's elements, for which `dtype` is required. Default: one dimension.
+        The shape of a Buffer's elements, for which `dtype` is required. Default: one dimension.
+
+    Returns
+    -------
+    Array
+        An Array; `obj` itself if it is one and neither its type nor its device changes, and no copy
+        is asked for.
 
     Raises
     ------
@@ -313,14 +320,15 @@ def from_dlpack(x, /, *, device=None, copy=None):
     x : object
         An object with ``__dlpack__`` and ``__dlpack_device__``.
     device : Device or int, optional
-        Device of the result. Default: x's device.
+        The device of the result. Default: x's device.
     copy : bool, optional
-        True always copies. False raises a BufferError if a copy is needed.
+        With True, the elements are always copied. With False, a BufferError is raised if a copy is
+        needed. Default: they are copied if needed.
 
     Returns
     -------
     Array
-        A view of device memory; a copy of host memory, and of read-only memory.
+        A view of device memory that can be written; a copy of host memory, and of read-only memory.
     """
     if copy is not None:
         check_flags("from_dlpack", copy=copy)
@@ -371,10 +379,16 @@ def empty(shape, dtype=None, *, device=None):
     Parameters
     ----------
     shape : int or tuple of int
+        The sizes of the dimensions.
     dtype : DType, optional
-        Default: float32.
+        The element type. Default: float32.
     device : Device or int, optional
         Default: the current device.
+
+    Returns
+    -------
+    Array
+        An array of the shape and type.
 
     Examples
     --------
@@ -392,8 +406,9 @@ def zeros(shape, dtype=None, *, device=None):
     Parameters
     ----------
     shape : int or tuple of int
+        The sizes of the dimensions.
     dtype : DType, optional
-        Default: float32.
+        The element type. Default: float32.
     device : Device or int, optional
         Default: the current device.
 
@@ -418,8 +433,9 @@ def ones(shape, dtype=None, *, device=None):
     Parameters
     ----------
     shape : int or tuple of int
+        The sizes of the dimensions.
     dtype : DType, optional
-        Default: float32.
+        The element type. Default: float32.
     device : Device or int, optional
         Default: the current device.
 
@@ -443,10 +459,12 @@ def full(shape, fill_value, dtype=None, *, device=None):
     Parameters
     ----------
     shape : int or tuple of int
+        The sizes of the dimensions.
     fill_value : number or Array
-        The value of all elements; an Array has no dimensions.
+        The value of all elements; an Array must have no dimensions.
     dtype : DType, optional
-        Default: the Array's type, or bool, int64, float32 or complex64 for a Python number.
+        The element type. Default: the Array's type, or bool, int64, float32 or complex64 for a
+        Python number.
     device : Device or int, optional
         Default: the current device.
 
@@ -472,22 +490,104 @@ def full(shape, fill_value, dtype=None, *, device=None):
 
 
 def empty_like(x, /, dtype=None, *, device=None):
-    """Allocate an array of x's shape, type and device with undefined values."""
+    """Allocate an array of x's shape, type and device with undefined values.
+
+    Parameters
+    ----------
+    x : Array
+        The array whose shape, type and device are used.
+    dtype : DType, optional
+        The element type. Default: x's type.
+    device : Device or int, optional
+        Default: x's device.
+
+    Returns
+    -------
+    Array
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.empty_like(cyrt.ones((2, 3))).shape
+    (2, 3)
+    """
     return make_like(x, dtype, device)
 
 
 def zeros_like(x, /, dtype=None, *, device=None):
-    """Create an array of zeros of x's shape, type and device."""
+    """Create an array of zeros of x's shape, type and device.
+
+    Parameters
+    ----------
+    x : Array
+        The array whose shape, type and device are used.
+    dtype : DType, optional
+        The element type. Default: x's type.
+    device : Device or int, optional
+        Default: x's device.
+
+    Returns
+    -------
+    Array
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.zeros_like(cyrt.ones(3))
+    Array([0., 0., 0.], dtype=float32)
+    """
     return fill_array(make_like(x, dtype, device), 0)
 
 
 def ones_like(x, /, dtype=None, *, device=None):
-    """Create an array of ones of x's shape, type and device."""
+    """Create an array of ones of x's shape, type and device.
+
+    Parameters
+    ----------
+    x : Array
+        The array whose shape, type and device are used.
+    dtype : DType, optional
+        The element type. Default: x's type.
+    device : Device or int, optional
+        Default: x's device.
+
+    Returns
+    -------
+    Array
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.ones_like(cyrt.zeros(3), dtype="int32")
+    Array([1, 1, 1], dtype=int32)
+    """
     return fill_array(make_like(x, dtype, device), 1)
 
 
 def full_like(x, /, fill_value, dtype=None, *, device=None):
-    """Create an array of one number of x's shape, type and device."""
+    """Create an array of one number, of x's shape, type and device.
+
+    Parameters
+    ----------
+    x : Array
+        The array whose shape, type and device are used.
+    fill_value : number or Array
+        The value of all elements; an Array must have no dimensions.
+    dtype : DType, optional
+        The element type. Default: x's type.
+    device : Device or int, optional
+        Default: x's device.
+
+    Returns
+    -------
+    Array
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.full_like(cyrt.zeros(3), 7)
+    Array([7., 7., 7.], dtype=float32)
+    """
     value = number_of(fill_value, "full_like", "fill_value")
     return fill_array(make_like(x, dtype, device), value)
 

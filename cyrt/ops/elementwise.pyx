@@ -554,9 +554,10 @@ cdef inline object binary_of_constants(int op, object a, object b, object out):
 cdef class Elementwise:
     """An elementwise function of arrays; one for each operation of the catalogue.
 
-    The result for numbers alone is a NumPy number: that of NumPy's function of that name, or where
-    NumPy has none, that for arrays of the type in which NumPy would compute. A list or a tuple next
-    to an array is an array of weak numbers. `out`, `where` and `dtype` have NumPy's meaning.
+    If all operands are numbers, the result is a NumPy number: that of NumPy's function of the same
+    name or, where NumPy has none, the element that an array of the type in which NumPy would
+    compute gives. A list or a tuple beside an array counts as an array of weak numbers. `out`,
+    `where` and `dtype` have NumPy's meaning.
 
     Operands broadcast, and are cast to the type of :func:`cyrt.result_type`; Python and NumPy
     numbers are weak. An integer type for which the operation has no kernel is computed in float32.

@@ -317,13 +317,13 @@ def take(x, /, indices, axis=None, out=None):
     indices : Array, or int or sequence of int
         Integers of any shape. Negative ones count from the end. If an int or an element of a
         sequence is out of range, the call raises an IndexError. If an element of an Array is out of
-        range, it is clipped to the range on a GPU, and causes a fault on the emulated device; in
-        checking mode (``CYRT_CHECK=1``) the call raises an IndexError.
+        range, a GPU clips it to the range, and the emulated device stops with a fault; in checking
+        mode (``CYRT_CHECK=1``) the call waits for the values and raises an IndexError.
     axis : int, optional
-        The axis of the indices. Default: x is flattened in C order first.
+        The axis from which to take. Default: x is flattened in C order first.
     out : Array, optional
-        An array that receives the result, and is returned. Its shape is the result's, its type is
-        of the same kind.
+        An array that receives the result, and is returned. It has the result's shape, and a type of
+        the same kind.
 
     Returns
     -------
@@ -372,10 +372,11 @@ def take_along_axis(x, /, indices, axis=-1):
     ----------
     x : Array
     indices : Array
-        Integers of as many dimensions as x; the dimensions other than the axis broadcast with x's.
+        Integers, in an array of as many dimensions as x; the dimensions other than the axis
+        broadcast with x's.
         Indices out of range are treated as by :func:`take`.
     axis : int, optional
-        The axis of the indices. None stands for x flattened, and indices of one dimension.
+        The axis from which to take. With None, x is flattened, and the indices have one dimension.
 
     Returns
     -------

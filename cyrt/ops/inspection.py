@@ -59,6 +59,7 @@ class IInfo:
     max, min : int
         The largest and the smallest number.
     dtype : DType
+        The type.
     """
 
     bits: int
@@ -140,8 +141,8 @@ class NamespaceInfo:
         return Device.current()
 
     def devices(self) -> list[Device]:
-        """Return all devices, as a list, which versions of the standard before 2025.12 require:
-        SciPy adds a list to it."""
+        """Return a list of all devices. Versions of the standard before 2025.12 require a list, and
+        SciPy adds another list to it."""
         return [Device(i) for i in range(Device.count())]
 
     def default_dtypes(self, *, device: Device | int | None = None) -> dict[str, DType]:
@@ -156,7 +157,7 @@ class NamespaceInfo:
     def dtypes(
         self, *, device: Device | int | None = None, kind: str | tuple[str, ...] | None = None
     ) -> dict[str, DType]:
-        """Return the standard's element types by name, all or those of a kind (see
+        """Return the standard's element types by their names: all of them, or those of a kind (see
         :func:`cyrt.isdtype`)."""
         return {
             each.name: each
@@ -174,8 +175,8 @@ def __array_namespace_info__() -> NamespaceInfo:
 
 
 def namespace(api_version: str | None = None) -> ModuleType:
-    """Return the module with the standard's functions, :mod:`cyrt`; ValueError for another
-    version."""
+    """Return the module with the standard's functions, :mod:`cyrt`; a version of the standard that
+    it does not have raises a ValueError."""
     if api_version is not None and api_version not in _VERSIONS:
         raise ValueError(
             f"__array_namespace__: expected a version of {', '.join(_VERSIONS)}, got "

@@ -75,8 +75,8 @@ def concat(arrays, /, axis=0, out=None):
     axis : int, optional
         The axis to join along. None flattens the arrays first.
     out : Array, optional
-        An array that receives the result, and is returned. Its shape is the result's, its type is
-        of the same kind.
+        An array that receives the result, and is returned. It has the result's shape, and a type of
+        the same kind.
 
     Returns
     -------
@@ -86,7 +86,7 @@ def concat(arrays, /, axis=0, out=None):
     Raises
     ------
     ValueError
-        There are no arrays, the shapes differ elsewhere, or the arrays are on two devices.
+        There are no arrays, the shapes differ in another axis, or the arrays are on two devices.
 
     Examples
     --------
@@ -135,8 +135,8 @@ def stack(arrays, axis=0, out=None):
     axis : int
         The new axis in the result.
     out : Array, optional
-        An array that receives the result, and is returned. Its shape is the result's, its type is
-        of the same kind.
+        An array that receives the result, and is returned. It has the result's shape, and a type of
+        the same kind.
 
     Returns
     -------
@@ -384,12 +384,13 @@ def repeat(x, /, repeats, axis=None):
     Returns
     -------
     Array
-        A copy of x's shape except along the axis.
+        A copy of x's type, whose shape differs from x's only along the axis.
 
     Raises
     ------
     ValueError
-        A number is negative, or the number of numbers differs from the size of the axis.
+        A number of repetitions is negative, or there are more or fewer of them than the axis has
+        elements.
 
     Examples
     --------

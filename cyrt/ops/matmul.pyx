@@ -227,11 +227,11 @@ def matmul(x1, x2, /, out=None, *, dtype=None):
         An array of shape (..., K, N). An array of shape (K,) is a column, and the result has no
         dimension N. The leading dimensions broadcast.
     out : Array, optional
-        The array that receives the result: of its shape, and of a type to which it can be cast
-        within its kind.
+        The array that receives the result. It has the result's shape, and a type to which the
+        result can be cast within its kind.
     dtype : dtype, optional
-        The type in which to multiply and add; the operands must promote to it. For example, int32
-        for int8.
+        The type in which to multiply and add, for example int32 for operands of int8. The operands
+        must promote to it.
 
     Returns
     -------
@@ -466,8 +466,8 @@ def tensordot(x1, x2, /, axes=2):
     x1, x2 : Array
         Arrays of numeric types.
     axes : int or tuple of two ints or sequences of int
-        An int n: the last n axes of x1 are summed with the first n axes of x2. A pair: axes of x1,
-        and for each of them the axis of x2 with which it is summed, which has the same size.
+        With an int n, the last n axes of x1 are summed with the first n axes of x2. A pair has axes
+        of x1, and for each of them the axis of x2 of the same size with which it is summed.
 
     Returns
     -------
@@ -529,11 +529,11 @@ def dot(x1, x2, /, out=None):
     Parameters
     ----------
     x1, x2 : Array
-        Arrays of numeric types. For a vector x2, its only axis is summed. With a 0-dimensional
-        array the result is the product.
+        Arrays of numeric types. If x2 is a vector, its only axis is summed. If one of the arrays is
+        0-dimensional, the result is the product.
     out : Array, optional
-        The array that receives the result: of its shape, and of a type to which it can be cast
-        within its kind.
+        The array that receives the result. It has the result's shape, and a type to which the
+        result can be cast within its kind.
 
     Returns
     -------
@@ -556,7 +556,7 @@ def inner(x1, x2, /):
     Parameters
     ----------
     x1, x2 : Array
-        Arrays of numeric types. With a 0-dimensional array the result is the product.
+        Arrays of numeric types. If one of them is 0-dimensional, the result is the product.
 
     Returns
     -------
@@ -599,8 +599,8 @@ def outer(x1, x2, /, out=None):
     x1, x2 : Array
         Arrays, flattened in C order.
     out : Array, optional
-        An array that receives the result, and is returned. Its shape is the result's, its type is
-        of the same kind.
+        An array that receives the result, and is returned. It has the result's shape, and a type of
+        the same kind.
 
     Returns
     -------

@@ -20,8 +20,10 @@ def text_of(x: Array) -> str:
 
 
 def repr_of(x: Array) -> str:
-    """Format as source code: values, type, and the shape if the values do not show it. An array
-    without memory, which a debugger may show, has no values."""
+    """Format as source code: the values, the type, and the shape if the values do not show it.
+
+    An array without memory, which a debugger may show, has no values.
+    """
     try:
         _ = x.device
     except (RuntimeError, ValueError):  # it was freed, or belongs to a context that was reset

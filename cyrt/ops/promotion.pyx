@@ -193,7 +193,7 @@ def result_type(*arrays_and_dtypes):
     Parameters
     ----------
     *arrays_and_dtypes : Array, DType, argument of :func:`cyrt.dtypes.dtype`, or Python number
-        At least one is not a number.
+        At least one of them is not a number.
 
     Returns
     -------
@@ -232,11 +232,19 @@ def can_cast(from_, to, /):
     Parameters
     ----------
     from_ : DType or Array
+        The type, or an array of it.
     to : DType
+        The other type.
 
     Returns
     -------
     bool
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.can_cast(cyrt.int16, cyrt.float32), cyrt.can_cast(cyrt.int32, cyrt.int16)
+    (True, False)
     """
     source = from_.dtype if isinstance(from_, Array) else _dtype(from_)
     return bool(np.can_cast(source.numpy, _dtype(to).numpy))

@@ -252,8 +252,8 @@ cdef Array reduce_index(int op, object x, object axis, object keepdims):
 
 
 cpdef double correction_of(object ddof, object correction) except? -1:
-    """The number that is subtracted from the number of elements; with a correction, `ddof` must be
-    0."""
+    """Return the number that is subtracted from the number of elements: `correction`, or else
+    `ddof`."""
     if correction is None:
         correction = 0 if ddof is None else ddof
     elif ddof is not None and ddof != 0:
@@ -315,8 +315,9 @@ def sum(x, /, axis=None, dtype=None, out=None, keepdims=False, initial=None, whe
     Parameters
     ----------
     x : Array
+        An array of a numeric type or bool.
     axis : int or tuple of int, optional
-        Default: all axes; ``()`` reduces none.
+        The axes to reduce. Default: all axes; ``()`` reduces none.
     dtype : DType, optional
         Type of the result, to which elements are cast first. Default: int64 for bool and signed
         integers, uint64 for unsigned ones, otherwise x's type.
@@ -327,7 +328,7 @@ def sum(x, /, axis=None, dtype=None, out=None, keepdims=False, initial=None, whe
     initial : number, optional
         A number that is added to the sum. Default: 0.
     where : Array, bool or sequence of bool, optional
-        Type bool, broadcast to x's shape: the elements that count. Default: all.
+        The elements that count: bools that broadcast to x's shape. Default: all.
 
     Returns
     -------
@@ -390,15 +391,16 @@ def max(x, /, axis=None, out=None, keepdims=False, initial=None, where=None):
     x : Array
         An array of bool or of a real type.
     axis : int or tuple of int, optional
-        Default: all axes; ``()`` reduces none.
+        The axes to reduce. Default: all axes; ``()`` reduces none.
     out : Array, optional
         The array that receives the result, cast to the array's type within its kind.
     keepdims : bool
         Whether the result keeps the reduced axes, with size 1.
     initial : number, optional
-        The smallest possible result, also if there are no elements.
+        The smallest possible result, which is also the result if there are no elements.
     where : Array, bool or sequence of bool, optional
-        Type bool, broadcast to x's shape: the elements that count; needs `initial`. Default: all.
+        The elements that count: bools that broadcast to x's shape. `initial` is required with it.
+        Default: all.
 
     Raises
     ------
@@ -441,7 +443,7 @@ def mean(x, /, axis=None, dtype=None, out=None, keepdims=False, *, where=None):
     x : Array
         An array; integers are converted to float32.
     axis : int or tuple of int, optional
-        Default: all axes; ``()`` reduces none.
+        The axes to reduce. Default: all axes; ``()`` reduces none.
     dtype : DType, optional
         A floating-point type, to which elements are cast first. Default: x's type.
     out : Array, optional
@@ -449,7 +451,8 @@ def mean(x, /, axis=None, dtype=None, out=None, keepdims=False, *, where=None):
     keepdims : bool
         Whether the result keeps the reduced axes, with size 1.
     where : Array, bool or sequence of bool, optional
-        Type bool, broadcast to x's shape: the elements that count; NaN if none does. Default: all.
+        The elements that count: bools that broadcast to x's shape. The result is NaN if none
+        counts. Default: all.
 
     Examples
     --------
@@ -481,26 +484,27 @@ def var(x, /, axis=None, dtype=None, out=None, ddof=None, keepdims=False, *, cor
     x : Array
         A real array; integers are converted to float32.
     axis : int or tuple of int, optional
-        Default: all axes; ``()`` reduces none.
+        The axes to reduce. Default: all axes; ``()`` reduces none.
     dtype : DType, optional
         A floating-point type, to which elements are cast first. Default: x's type.
     out : Array, optional
         The array that receives the result, cast to the array's type within its kind.
     ddof : int or float, optional
-        NumPy's name of the correction; if `correction` is given, it must be 0 or absent.
+        NumPy's name of `correction`. With `correction`, it must be 0 or absent.
     keepdims : bool
         Whether the result keeps the reduced axes, with size 1.
     correction : int or float, optional
-        The sum is divided by the number of elements minus this: 1 for a sample's estimate. If the
-        difference is negative, the divisor is 0. Default: 0.
+        The number that is subtracted from the number of elements to get the divisor: 1 for the
+        estimate of a sample. If the difference is negative, the divisor is 0. Default: 0.
     where : Array, bool or sequence of bool, optional
-        Type bool, broadcast to x's shape: the elements that count; NaN if none does. Default: all.
+        The elements that count: bools that broadcast to x's shape. The result is NaN if none
+        counts. Default: all.
 
     Returns
     -------
     Array
-        An array; NaN if there are no elements. The result is accurate even if the mean is much
-        larger than the distances from it.
+        An array of the shape without the axes; NaN if there are no elements. The result is accurate
+        even if the mean is much larger than the distances from it.
 
     Examples
     --------
@@ -534,19 +538,20 @@ def std(x, /, axis=None, dtype=None, out=None, ddof=None, keepdims=False, *, cor
 
 
 def any(x, /, axis=None, out=None, keepdims=False, *, where=None):
-    """Test whether any element over axes is not zero (NaN is not); False if there are no elements.
+    """Test whether any element over axes is not zero; False if there are no elements.
 
     Parameters
     ----------
     x : Array
+        An array of any type; NaN is not zero.
     axis : int or tuple of int, optional
-        Default: all axes; ``()`` reduces none.
+        The axes to reduce. Default: all axes; ``()`` reduces none.
     out : Array, optional
         The array that receives the result, cast to the array's type within its kind.
     keepdims : bool
         Whether the result keeps the reduced axes, with size 1.
     where : Array, bool or sequence of bool, optional
-        Type bool, broadcast to x's shape: the elements that count. Default: all.
+        The elements that count: bools that broadcast to x's shape. Default: all.
 
     Returns
     -------
@@ -651,14 +656,14 @@ def count_nonzero(x, /, axis=None, *, keepdims=False):
 
 
 def logsumexp(x, /, axis=None, *, keepdims=False, out=None):
-    """Compute the logarithm of the sum of exp over axes; -infinity if there are no elements.
+    """Compute the logarithm of the sum of the exponentials over axes.
 
     Parameters
     ----------
     x : Array
-        A real array; integers are converted to float32.
+        An array of a real type; bool and integers are converted to float32.
     axis : int or tuple of int, optional
-        Default: all axes; ``()`` reduces none.
+        The axes to reduce. Default: all axes; ``()`` reduces none.
     keepdims : bool
         Whether the result keeps the reduced axes, with size 1.
     out : Array, optional
@@ -667,7 +672,19 @@ def logsumexp(x, /, axis=None, *, keepdims=False, out=None):
     Returns
     -------
     Array
-        An array; intermediate results do not overflow.
+        An array of the shape without the axes, and of x's type. Intermediate results do not
+        overflow; the result is minus infinity if there are no elements.
+
+    Raises
+    ------
+    TypeError
+        x is complex.
+    numpy.exceptions.AxisError
+        x has no such axis.
+
+    Notes
+    -----
+    The arguments are those of SciPy's ``scipy.special.logsumexp``, without weights and signs.
 
     Examples
     --------

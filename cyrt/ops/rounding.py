@@ -20,7 +20,8 @@ def round(x: Array | complex, /, decimals: int = 0, out: Array | None = None) ->
     x : Array or number
         An array of a numeric type. The result for a number is a NumPy number.
     decimals : int
-        The number of digits kept after the point; a negative one rounds to a power of ten.
+        The number of digits after the point; with a negative number, the result is a multiple of a
+        power of ten.
     out : Array, optional
         The array that receives the result, cast to the array's type within its kind; may be x.
 

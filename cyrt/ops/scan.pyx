@@ -77,11 +77,12 @@ def cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False):
     Parameters
     ----------
     x : Array
+        An array of a numeric type or bool.
     axis : int, optional
         The axis to sum along; required if x has more than one dimension.
     dtype : DType, optional
-        Element type of the result; elements are cast to it first. Default: the widest type of its
-        kind for an integer, otherwise x's type.
+        The element type of the result, to which elements are cast first. Default: int64 for bool
+        and signed integers, uint64 for unsigned ones, otherwise x's type.
     include_initial : bool
         Whether the result begins with 0 and is one element longer.
 
@@ -107,11 +108,12 @@ def cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False):
     Parameters
     ----------
     x : Array
+        An array of a numeric type or bool.
     axis : int, optional
         The axis to multiply along; required if x has more than one dimension.
     dtype : DType, optional
-        Element type of the result; elements are cast to it first. Default: the widest type of its
-        kind for an integer, otherwise x's type.
+        The element type of the result, to which elements are cast first. Default: int64 for bool
+        and signed integers, uint64 for unsigned ones, otherwise x's type.
     include_initial : bool
         Whether the result begins with 1 and is one element longer.
 
@@ -190,10 +192,12 @@ def diff(x, /, n=1, axis=-1, prepend=None, append=None):
     Parameters
     ----------
     x : Array
-        An array; for bool, a difference says whether two neighbours are not equal.
+        An array of a numeric type or bool. For bool, a difference says whether two neighbours
+        differ.
     n : int
         The number of times that differences are computed.
     axis : int
+        The axis along which neighbours are compared.
     prepend, append : Array or number, optional
         Arrays that are joined to x first. They have x's shape except along the axis, and are cast
         to x's type. They are ignored if n is 0.

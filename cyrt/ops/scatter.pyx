@@ -96,8 +96,8 @@ def combine_at(str name not None, Array x not None, key, Array values not None):
 
 
 def add_at(Array out not None, key, Array values not None):
-    """Add values to ``out[key]`` in place, those of an element that occurs several times one after
-    the other, and return the array: see :func:`combine_at`."""
+    """Add values to ``out[key]`` in place, and return the array; see :func:`combine_at`. The values
+    of an element that occurs several times are added one after the other."""
     if recording and (is_followed(out) or is_followed(values)):
         return record_call(add_at, (out, key, values))
     if not combine_at("add", out, key, values):

@@ -58,7 +58,7 @@ def searchsorted(x1, /, v, side="left", sorter=None):
     Returns
     -------
     Array
-        int64, of v's shape: the number of elements of x1 before each value.
+        The positions, int64, of v's shape: for each value, the number of elements of x1 before it.
 
     Examples
     --------
@@ -101,8 +101,8 @@ def searchsorted(x1, /, v, side="left", sorter=None):
 
 
 def contains(x1, x2, invert):
-    """Test which of x2's elements equal an element of x1, which is sorted; with `invert`, which
-    equal no element."""
+    """Test which elements of x2 equal an element of x1, which is sorted; with `invert`, test which
+    of them equal none."""
     if recording and (is_followed(x1) or is_followed(x2)):
         return record_call(contains, (x1, x2, invert))
     cdef Operand[4] operands

@@ -65,8 +65,7 @@ cdef Array inverse_of(Array x, object places, Array flags):
 
 
 def unique_all(x, /):
-    """Find the unique elements, ascending, with the index of the first of each, the index of each
-    element of x in them, and their counts.
+    """Find the unique elements, ascending, with their first indices, the inverse, and their counts.
 
     Each NaN is unique; -0.0 and 0.0 are equal. The function waits for the number of unique
     elements.
@@ -80,11 +79,11 @@ def unique_all(x, /):
     values : Array
         A one-dimensional array of x's type.
     indices : Array
-        int64: the index of the first occurrence of each in the flattened x.
+        For each value the index of its first occurrence in the flattened x, int64.
     inverse_indices : Array
-        int64, of x's shape.
+        For each element of x its index in `values`, int64, of x's shape.
     counts : Array
-        An array of int64.
+        For each value the number of its occurrences, int64.
     """
     if recording and is_followed(x):
         return record_call(unique_all, (x,))
@@ -108,7 +107,7 @@ def unique_counts(x, /):
     values : Array
         A one-dimensional array of x's type.
     counts : Array
-        An array of int64.
+        For each value the number of its occurrences, int64.
     """
     if recording and is_followed(x):
         return record_call(unique_counts, (x,))
@@ -118,7 +117,7 @@ def unique_counts(x, /):
 
 
 def unique_inverse(x, /):
-    """Find the unique elements, ascending, and the index of each element of x in them; see
+    """Find the unique elements, ascending, and the index among them of each element of x; see
     :func:`unique_all`.
 
     Parameters
@@ -130,7 +129,7 @@ def unique_inverse(x, /):
     values : Array
         A one-dimensional array of x's type.
     inverse_indices : Array
-        int64, of x's shape.
+        For each element of x its index in `values`, int64, of x's shape.
     """
     if recording and is_followed(x):
         return record_call(unique_inverse, (x,))
@@ -168,7 +167,7 @@ def isin(x1, /, test_elements, assume_unique=False, *, invert=False):
     assume_unique : bool
         Whether the elements of each array are unique. It has no effect.
     invert : bool
-        Whether to mark the elements that do not equal any, instead.
+        Whether to mark the elements that equal none, instead.
 
     Returns
     -------

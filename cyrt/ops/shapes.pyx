@@ -216,13 +216,13 @@ def reshape(x, /, shape, order="C", *, copy=None):
     ----------
     x : Array
     shape : int or tuple of int
-        One size may be -1 and is computed from the others.
+        The new shape. One size may be -1; it is computed from the others.
     order : {"C", "F", "A"}
         The order of the elements: the last index ("C") or the first ("F") changes fastest. "A" is
         "F" if x's elements are contiguous in that order only, otherwise "C".
     copy : bool, optional
-        True always copies. False raises a ValueError if a copy is needed. Default: a view if
-        the strides allow it, otherwise a copy.
+        With True, the elements are always copied. With False, a ValueError is raised if a copy is
+        needed. Default: the result is a view if the strides allow it, otherwise a copy.
 
     Returns
     -------
@@ -245,8 +245,25 @@ def reshape(x, /, shape, order="C", *, copy=None):
 
 
 def ravel(x, /, order="C"):
-    """Flatten an array to one dimension: a view if its elements are contiguous in that order,
-    otherwise a copy. See :func:`cyrt.reshape`; "K" is the order of the elements in memory."""
+    """Flatten an array to one dimension.
+
+    Parameters
+    ----------
+    x : Array
+    order : {"C", "F", "A", "K"}
+        The order of the elements, as for :func:`cyrt.reshape`; "K" is their order in memory.
+
+    Returns
+    -------
+    Array
+        A view if the elements are contiguous in that order, otherwise a copy.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> cyrt.ravel(cyrt.asarray([[1, 2], [3, 4]]), order="F")
+    Array([1, 3, 2, 4], dtype=int64)
+    """
     return as_contiguous(reshape_to("ravel", x, (-1,), order, None))
 
 
@@ -312,7 +329,7 @@ def transpose(a, axes=None):
     ----------
     a : Array
     axes : tuple of int, optional
-        The dimension of `a` for each dimension of the result. Default: in reverse order.
+        The dimension of `a` for each dimension of the result. Default: all in reverse order.
 
     Raises
     ------
@@ -338,7 +355,7 @@ def moveaxis(x, /, source, destination):
     ----------
     x : Array
     source, destination : int or tuple of int
-        The axes, and as many positions in the result.
+        The axes, and for each of them its position in the result.
     """
     if recording and is_followed(x):
         return record_call(moveaxis, (x, source, destination))
@@ -560,7 +577,9 @@ def unstack(x, /, axis=0):
     Parameters
     ----------
     x : Array
+        An array of one dimension or more.
     axis : int
+        The axis whose indices select the slices.
     """
     if recording and is_followed(x):
         return record_call(unstack, (x, axis))
@@ -589,6 +608,7 @@ def split(x, /, indices_or_sections, axis=0):
         The number of equal parts, or the indices at which new parts begin. The call waits for the
         values of an Array.
     axis : int
+        The axis to split.
 
     Raises
     ------

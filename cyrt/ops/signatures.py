@@ -1,5 +1,8 @@
-"""The signatures of elementwise functions, for type checkers: the class ``Elementwise`` of all of
-them has no names of operands."""
+"""The signatures of elementwise functions for type checkers.
+
+All of these functions are objects of the class ``Elementwise``, which does not have the names of
+their operands.
+"""
 
 from __future__ import annotations
 

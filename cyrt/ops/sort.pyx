@@ -79,8 +79,9 @@ def sort(x, /, axis=-1, kind=None, *, descending=False, stable=True):
     kind : str, optional
         NumPy's name of an algorithm. Every name selects the same stable sort.
     descending : bool
+        Whether the greatest element comes first.
     stable : bool
-        Ignored: equal elements always keep their order.
+        It has no effect, because equal elements always keep their order.
 
     Returns
     -------
@@ -119,13 +120,14 @@ def argsort(x, /, axis=-1, kind=None, *, descending=False, stable=True):
     kind : str, optional
         NumPy's name of an algorithm. Every name selects the same stable sort.
     descending : bool
+        Whether the greatest element comes first.
     stable : bool
-        Ignored: equal elements always keep their order.
+        It has no effect, because equal elements always keep their order.
 
     Returns
     -------
     Array
-        int64, of x's shape.
+        The indices, int64, of x's shape.
 
     Raises
     ------
@@ -158,7 +160,7 @@ def top_k(x, k, /, axis=-1):
     x : Array
         An array of a real type or bool.
     k : int
-        From 0 to the size of the axis.
+        The number of elements to find, from 0 to the size of the axis.
     axis : int, optional
         The axis to search along. None flattens x first.
 

@@ -134,8 +134,9 @@ def clip(x, /, min=None, max=None, out=None, *, a_min=None, a_max=None):
     x : Array or number
         An array of bool or a real type. If no operand is an array, the result is a NumPy number.
     min, max : Array, number or sequence of numbers, optional
-        The bounds. If x has an integer type, an int below or above the range of that type has no
-        effect, and elements of an integer Array are clipped to the range. Default: no bound.
+        The bounds. If x has an integer type, an int `min` below the range of that type and an int
+        `max` above it have no effect; elements of an Array of integers are clipped to the range.
+        Default: no bound.
     out : Array, optional
         The array that receives the result, cast to the array's type within its kind; may be x.
     a_min, a_max : as min and max
@@ -144,8 +145,15 @@ def clip(x, /, min=None, max=None, out=None, *, a_min=None, a_max=None):
     Returns
     -------
     Array
-        An array of the broadcast shape and of x's type; for integers with a real bound, and for
-        bool, of the type to which all promote.
+        An array of the broadcast shape and of x's type. If x is bool, or of an integer type with a
+        bound of a floating-point type, the result has the type to which all promote.
+
+    Raises
+    ------
+    TypeError
+        An operand is complex, or is a NumPy array.
+    OverflowError
+        An int `min` is above the range of x's integer type, or an int `max` below it.
 
     Examples
     --------

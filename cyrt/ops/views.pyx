@@ -31,7 +31,7 @@ def diagonal(x, /, offset=0, axis1=0, axis2=1):
     Returns
     -------
     Array
-        A view with x's other dimensions, then the diagonal.
+        A view whose last dimension is the diagonal, after x's other dimensions.
 
     Raises
     ------
@@ -66,7 +66,7 @@ def diagonal(x, /, offset=0, axis1=0, axis2=1):
 
 
 def read_only(Array x not None, /):
-    """Return a view of x, to which nothing writes."""
+    """Return a view of x that cannot be written."""
     cdef Array view = view_of(x, x.code, x.ndim_, x.dims, x.steps, 0)
     view.traits |= READ_ONLY
     return view
