@@ -90,7 +90,7 @@ class UserKernel(ABC):
 
     @property
     def cached_codes(self) -> dict[tuple[str, ...], str]:
-        """The CUDA C++ of each kernel compiled so far, by the types of its arrays."""
+        """The CUDA C++ of each kernel that was compiled so far, by the types of its arrays."""
         if not self._cached_codes:
             warnings.warn(f"{self.name}: nothing is compiled before the first call", stacklevel=2)
         return dict(self._cached_codes)
@@ -233,14 +233,15 @@ class ElementwiseKernel(UserKernel):
         that has an index for each axis; it has ``size()``, ``shape()``, ``strides()`` (in bytes)
         and ``ndim``. Inputs are const.
     operation : str
-        The code for one element. The name of a parameter is its element, ``i`` the number of the
-        element, ``n`` and ``_ind.size()`` the number of elements.
+        The code for one element. In it, the name of a parameter stands for the parameter's element,
+        ``i`` for the number of the element, and ``n`` and ``_ind.size()`` for the number of
+        elements.
     name : str
         The kernel's name.
     reduce_dims : bool
         Whether neighbouring axes are treated as one axis if the memory allows it.
     preamble : str
-        Code before the kernel.
+        Code that is placed before the kernel.
     no_return : bool
         Whether a call returns None.
     return_tuple : bool
@@ -290,9 +291,9 @@ class ElementwiseKernel(UserKernel):
             Arrays, or numbers, which are converted as in C. The outputs come last; if they are
             absent, they are allocated.
         size : int, optional
-            Number of elements, if and only if every array is raw.
+            The number of elements. It is required if every array is raw, and refused otherwise.
         block_size : int
-            Number of threads of a block.
+            The number of threads of a block.
         stream : Stream, optional
             Default: the current one.
 

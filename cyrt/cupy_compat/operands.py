@@ -1,4 +1,4 @@
-"""Checks and broadcasts the arguments of a call, and describes their layouts to kernels."""
+"""Checks of a call's arguments, their broadcasting, and the layouts that kernels get."""
 
 from __future__ import annotations
 

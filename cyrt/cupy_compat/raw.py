@@ -34,9 +34,9 @@ _ATTRIBUTES = (
 
 
 class RawModule:
-    """Kernels and variables of CUDA C++ source, or of a file of PTX or of a cubin.
+    """A module with the kernels and variables of CUDA C++ source, or of a file of device code.
 
-    It is compiled or loaded at its first use.
+    It is compiled or loaded at its first use. The arguments are those of CuPy's ``cupy.RawModule``.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class RawModule:
     options : sequence of str
         Options of NVRTC.
     backend : str
-        ``"nvrtc"``, or ``"nvcc"``, for which NVRTC compiles, too.
+        ``"nvrtc"`` or ``"nvcc"``. NVRTC compiles in both cases.
     translate_cucomplex : bool
         Whether the types of ``cuComplex.h`` have operators.
     enable_cooperative_groups : bool
@@ -104,7 +104,7 @@ class RawModule:
 
     @property
     def module(self) -> Module:
-        """The module; it is compiled or loaded first if necessary."""
+        """The module as a :class:`cyrt.Module`; it is compiled or loaded first if necessary."""
         if self._module is None:
             if self.code is None:
                 try:
@@ -127,12 +127,12 @@ class RawModule:
         return self._module
 
     def compile(self, log_stream: Any = None) -> None:
-        """Compile or load it now.
+        """Compile or load the module now.
 
         Parameters
         ----------
         log_stream : file, optional
-            Receives what the compiler says.
+            The file to which the compiler's output is written.
         """
         image = self.module._image(Device.current().index)
         if log_stream is not None and image is not None:
@@ -195,7 +195,7 @@ class RawModule:
 class RawKernel:
     """A kernel of CUDA C++ source, launched as ``kernel(grid, block, args)``.
 
-    It is compiled at its first use.
+    It is compiled at its first use. The arguments are those of CuPy's ``cupy.RawKernel``.
 
     Parameters
     ----------
@@ -206,7 +206,7 @@ class RawKernel:
     options : sequence of str
         Options of NVRTC.
     backend, translate_cucomplex, enable_cooperative_groups, jitify
-        As of :class:`RawModule`.
+        As for :class:`RawModule`.
 
     Raises
     ------
@@ -265,7 +265,7 @@ class RawKernel:
         Parameters
         ----------
         grid, block : tuple of int
-            Number of blocks, and of threads in a block, x first.
+            The numbers of blocks, and of threads in a block, x first.
         args : tuple or list
             The arguments. For an array the kernel gets the address of its first element, whatever
             its type and strides are; a number is converted to the type that the kernel declares.
@@ -292,12 +292,12 @@ class RawKernel:
             self.kernel[grid, block, shared_mem](*given)
 
     def compile(self, log_stream: Any = None) -> None:
-        """Compile and load it now.
+        """Compile and load the kernel now.
 
         Parameters
         ----------
         log_stream : file, optional
-            Receives what the compiler says.
+            The file to which the compiler's output is written.
         """
         self._raw.compile(log_stream)
         self.kernel.registers  # noqa: B018 - loads it, or raises
@@ -309,7 +309,7 @@ class RawKernel:
 
     @property
     def code(self) -> str | None:
-        """The source."""
+        """The CUDA C++ source."""
         return self._raw.code
 
     @property
@@ -319,7 +319,7 @@ class RawKernel:
 
     @property
     def backend(self) -> str:
-        """The compiler that was asked for."""
+        """The argument `backend`."""
         return self._raw.backend
 
     @property
@@ -329,37 +329,37 @@ class RawKernel:
 
     @property
     def max_threads_per_block(self) -> int:
-        """Largest number of threads of a block."""
+        """The largest number of threads of a block."""
         return self.kernel.max_threads
 
     @property
     def shared_size_bytes(self) -> int:
-        """Bytes of static shared memory of a block."""
+        """The bytes of static shared memory of a block."""
         return self.kernel.shared_bytes
 
     @property
     def local_size_bytes(self) -> int:
-        """Bytes of local memory of a thread."""
+        """The bytes of local memory of a thread."""
         return self.kernel.local_bytes
 
     @property
     def num_regs(self) -> int:
-        """Number of registers of a thread."""
+        """The number of registers of a thread."""
         return self.kernel.registers
 
     @property
     def const_size_bytes(self) -> int:
-        """Bytes of constant memory."""
+        """The bytes of constant memory."""
         return self._attribute("const_size_bytes")
 
     @property
     def ptx_version(self) -> int:
-        """The virtual architecture of its PTX: 10 times the major number and the minor one."""
+        """The virtual architecture of its PTX: 10 times the major number, plus the minor one."""
         return self._attribute("ptx_version")
 
     @property
     def binary_version(self) -> int:
-        """The architecture of its code: 10 times the major number and the minor one."""
+        """The architecture of its code: 10 times the major number, plus the minor one."""
         return self._attribute("binary_version")
 
     @property
@@ -369,7 +369,7 @@ class RawKernel:
 
     @property
     def max_dynamic_shared_size_bytes(self) -> int:
-        """Maximum bytes of dynamic shared memory; a launch that needs more raises the maximum."""
+        """The maximum bytes of dynamic shared memory; a launch that needs more increases it."""
         if self._dynamic is not None:
             return self._dynamic
         return self._attribute("max_dynamic_shared_size_bytes")
@@ -380,8 +380,8 @@ class RawKernel:
 
     @property
     def preferred_shared_memory_carveout(self) -> int:
-        """Percentage of the cache that is shared memory; setting it overrides the driver's
-        choice."""
+        """The percentage of the cache that is shared memory; a value that is set replaces the
+        driver's choice."""
         if self._carveout is not None:
             return self._carveout
         return self._attribute("preferred_shared_memory_carveout")

@@ -34,17 +34,17 @@ class ReductionKernel(UserKernel):
         Parameters, as for :class:`ElementwiseKernel`. With a ``raw`` input, the axes that are
         reduced must be the first ones.
     map_expr : str
-        The expression of an element's contribution, in terms of the inputs. ``_j`` is the element's
-        number, where the reduced axes come first; ``_J`` its number among the elements of its
-        result; ``_i`` the number of its result. A ``raw`` input is also indexed by
-        ``_in_ind.get()``.
+        The expression of an element's contribution, in terms of the inputs. In it, ``_j`` is the
+        element's number, counted with the reduced axes first; ``_J`` is its number among the
+        elements of its result; ``_i`` is the number of its result. ``_in_ind.get()`` is an index of
+        a ``raw`` input.
     reduce_expr : str
         The expression that combines ``a`` and ``b``; the order is not defined.
     post_map_expr : str
         The statement that computes the outputs from the combined ``a``.
     identity : str
-        The value to begin with. None and ``""`` stand for ``reduce_type()``, and a reduction of no
-        elements is then an error.
+        The value with which the reduction begins. None and ``""`` stand for ``reduce_type()``; a
+        reduction of no elements is an error then.
     name : str
         The kernel's name.
     reduce_type : str, optional
@@ -52,7 +52,7 @@ class ReductionKernel(UserKernel):
     reduce_dims : bool
         Whether neighbouring axes are treated as one axis if the memory allows it.
     preamble : str
-        Code before the kernel.
+        Code that is placed before the kernel.
     options : sequence of str
         Options of NVRTC.
 

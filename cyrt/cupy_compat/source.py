@@ -1,4 +1,4 @@
-"""The text of a kernel: its parameters, and the code that makes arrays and numbers of them."""
+"""The text of a kernel: its parameters, and the code that makes arrays and numbers from them."""
 
 from __future__ import annotations
 
