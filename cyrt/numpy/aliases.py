@@ -56,7 +56,8 @@ def array(
     dtype : DType, optional
         The result's type; see :func:`cyrt.asarray`.
     copy : bool, optional
-        None copies only if a copy is needed; False raises ValueError if one is.
+        With None, the elements are copied only if a copy is needed; with False, a ValueError is
+        raised if it is.
     ndmin : int
         The least number of dimensions; new dimensions of size 1 are put first.
     device : Device or int, optional
@@ -68,7 +69,17 @@ def array(
 
 
 def asanyarray(a: Any, dtype: Any = None, *, device: Any = None, copy: bool | None = None) -> Array:
-    """NumPy's other name of :func:`cyrt.asarray`."""
+    """NumPy's other name of :func:`cyrt.asarray`.
+
+    Parameters
+    ----------
+    a, dtype, device, copy
+        As for :func:`cyrt.asarray`.
+
+    Returns
+    -------
+    Array
+    """
     return asarray(a, dtype=dtype, device=device, copy=copy)
 
 
@@ -79,6 +90,11 @@ def ascontiguousarray(a: Any, dtype: Any = None) -> Array:
     ----------
     a : Array or other input of :func:`cyrt.asarray`
     dtype : DType, optional
+        The element type. Default: as for :func:`cyrt.asarray`.
+
+    Returns
+    -------
+    Array
     """
     result = asarray(a, dtype=dtype)
     if result.ndim == 0:
@@ -94,6 +110,11 @@ def asfortranarray(a: Any, dtype: Any = None) -> Array:
     ----------
     a : Array or other input of :func:`cyrt.asarray`
     dtype : DType, optional
+        The element type. Default: as for :func:`cyrt.asarray`.
+
+    Returns
+    -------
+    Array
     """
     result = asarray(a, dtype=dtype)
     if result.ndim == 0:
@@ -107,9 +128,16 @@ def rollaxis(a: Array, axis: int, start: int = 0) -> Array:
     Parameters
     ----------
     a : Array
+        An array of any type.
     axis : int
+        The axis to move.
     start : int
         The axis before which it is moved; the number of dimensions of `a` moves it to the end.
+
+    Returns
+    -------
+    Array
+        A view.
     """
     check_array(a, "rollaxis: a")
     along = axis_of(axis, a.ndim)
@@ -121,7 +149,24 @@ def rollaxis(a: Array, axis: int, start: int = 0) -> Array:
 
 
 def ptp(a: Array, axis: Any = None, *, keepdims: bool = False, out: Array | None = None) -> Array:
-    """The difference of the largest and smallest elements over axes; see :func:`cyrt.max`."""
+    """The difference of the largest and smallest elements over axes; see :func:`cyrt.max`.
+
+    Parameters
+    ----------
+    a : Array
+        An array of a real type.
+    axis : int or tuple of int, optional
+        The axes to reduce. Default: all axes.
+    keepdims : bool
+        Whether the result keeps the reduced axes, with size 1.
+    out : Array, optional
+        The array that receives the result, cast to the array's type within its kind.
+
+    Returns
+    -------
+    Array
+        An array of the shape without the axes, and of a's type.
+    """
     check_real(a, "ptp: a")
     greatest = reduce.max(a, axis=axis, keepdims=keepdims)
     result: Array = write_out("ptp", greatest - reduce.min(a, axis=axis, keepdims=keepdims), out)
@@ -129,12 +174,38 @@ def ptp(a: Array, axis: Any = None, *, keepdims: bool = False, out: Array | None
 
 
 def partition(a: Array, kth: Any, axis: int | None = -1) -> Array:
-    """The elements sorted, so that the k-th one is at its position; see :func:`cyrt.sort`."""
+    """The elements sorted, so that the k-th one is at its position; see :func:`cyrt.sort`.
+
+    Parameters
+    ----------
+    a : Array
+        An array of a real type or bool.
+    kth : int or sequence of int
+        The positions; negative ones count from the end.
+    axis : int, optional
+        The axis to sort along. None flattens `a` first.
+
+    Returns
+    -------
+    Array
+        A sorted copy of a's shape and type: all elements are in order, not only the k-th one.
+    """
     return sort(a, _check_kth(a, kth, axis, "partition"))
 
 
 def argpartition(a: Array, kth: Any, axis: int | None = -1) -> Array:
-    """The indices in `a` of the elements that :func:`cyrt.partition` returns."""
+    """The indices in `a` of the elements that :func:`cyrt.partition` returns.
+
+    Parameters
+    ----------
+    a, kth, axis
+        As for :func:`cyrt.partition`.
+
+    Returns
+    -------
+    Array
+        The indices along the axis, int64, of a's shape.
+    """
     return argsort(a, _check_kth(a, kth, axis, "argpartition"))
 
 
@@ -153,8 +224,14 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
     Parameters
     ----------
     keys : Array or sequence of Array
-        The keys; the rows of an Array.
+        The keys; an Array has a key in each row.
     axis : int
+        The axis to sort along.
+
+    Returns
+    -------
+    Array
+        The indices along the axis, int64, of the shape of a key.
     """
     keys = [check_array(each, "lexsort: keys") for each in keys]
     if not keys:
@@ -168,30 +245,81 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
 
 
 def ndim(a: Any) -> int:
-    """The number of dimensions; 0 for a number."""
+    """The number of dimensions; 0 for a number.
+
+    Parameters
+    ----------
+    a : Array, number or sequence
+
+    Returns
+    -------
+    int
+    """
     return a.ndim if isinstance(a, Array) else np.ndim(a)
 
 
 def shape(a: Any) -> tuple[int, ...]:
-    """The sizes of the dimensions; ``()`` for a number."""
+    """The sizes of the dimensions; ``()`` for a number.
+
+    Parameters
+    ----------
+    a : Array, number or sequence
+
+    Returns
+    -------
+    tuple of int
+    """
     return a.shape if isinstance(a, Array) else np.shape(a)
 
 
 def size(a: Any, axis: int | None = None) -> int:
-    """The number of elements, or the size along an axis."""
+    """The number of elements, or the size along an axis.
+
+    Parameters
+    ----------
+    a : Array, number or sequence
+    axis : int, optional
+        Default: all axes.
+
+    Returns
+    -------
+    int
+    """
     sizes = shape(a)
     return prod(sizes) if axis is None else sizes[axis_of(axis, len(sizes))]
 
 
 def fliplr(m: Array) -> Array:
-    """A view with the columns in reverse order: :func:`cyrt.flip` along axis 1."""
+    """A view with the columns in reverse order: :func:`cyrt.flip` along axis 1.
+
+    Parameters
+    ----------
+    m : Array
+        An array of two dimensions or more.
+
+    Returns
+    -------
+    Array
+        A view of m's shape and type.
+    """
     if check_array(m, "fliplr: m").ndim < 2:
         raise ValueError(f"fliplr: expected at least two dimensions, got shape {m.shape}")
     return flip(m, axis=1)
 
 
 def flipud(m: Array) -> Array:
-    """A view with the rows in reverse order: :func:`cyrt.flip` along axis 0."""
+    """A view with the rows in reverse order: :func:`cyrt.flip` along axis 0.
+
+    Parameters
+    ----------
+    m : Array
+        An array of one dimension or more.
+
+    Returns
+    -------
+    Array
+        A view of m's shape and type.
+    """
     if check_array(m, "flipud: m").ndim < 1:
         raise ValueError("flipud: expected at least one dimension, got a 0-dimensional array")
     return flip(m, axis=0)

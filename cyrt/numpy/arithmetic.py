@@ -53,13 +53,36 @@ __all__ = [
 
 @accept_numbers(1)
 def rint(x: Array, /) -> Array:
-    """Round to whole numbers, halves to even numbers; integers are converted to float32."""
+    """Round to whole numbers, halves to even numbers; integers are converted to float32.
+
+    Parameters
+    ----------
+    x : Array or number
+        Numbers of any numeric type; bool and integers are converted to float32. The result for a
+        number is a NumPy number.
+
+    Returns
+    -------
+    Array
+        x's shape.
+    """
     return elementary.round(to_inexact(check_array(x, "rint: x")))
 
 
 @accept_numbers(1)
 def fix(x: Array) -> Array:
-    """The nearest whole numbers towards 0, in x's type."""
+    """The nearest whole numbers towards 0, in x's type.
+
+    Parameters
+    ----------
+    x : Array or number
+        Numbers of a real type. The result for a number is a NumPy number.
+
+    Returns
+    -------
+    Array
+        x's shape and type.
+    """
     if check_real(x, "fix: x").dtype == "bool":
         raise TypeError("fix: x: expected numbers, got bool")
     return elementary.trunc(x)
@@ -67,13 +90,37 @@ def fix(x: Array) -> Array:
 
 @accept_numbers(1)
 def degrees(x: Array, /) -> Array:
-    """Convert radians to degrees; integers are converted to float32."""
+    """Convert radians to degrees; integers are converted to float32.
+
+    Parameters
+    ----------
+    x : Array or number
+        Angles in radians, of a floating-point type; bool and integers are converted to float32. The
+        result for a number is a NumPy number.
+
+    Returns
+    -------
+    Array
+        x's shape.
+    """
     return to_inexact(check_array(x, "degrees: x")) * (180 / math.pi)
 
 
 @accept_numbers(1)
 def radians(x: Array, /) -> Array:
-    """Convert degrees to radians; integers are converted to float32."""
+    """Convert degrees to radians; integers are converted to float32.
+
+    Parameters
+    ----------
+    x : Array or number
+        Angles in degrees, of a floating-point type; bool and integers are converted to float32. The
+        result for a number is a NumPy number.
+
+    Returns
+    -------
+    Array
+        x's shape.
+    """
     return to_inexact(check_array(x, "radians: x")) * (math.pi / 180)
 
 
@@ -81,20 +128,55 @@ rad2deg, deg2rad = degrees, radians
 
 
 def divmod(x1: Any, x2: Any, /) -> tuple[Array, Array]:
-    """The results of :func:`cyrt.floor_divide` and :func:`cyrt.remainder`, a tuple."""
+    """The results of :func:`cyrt.floor_divide` and :func:`cyrt.remainder`, a tuple.
+
+    Parameters
+    ----------
+    x1, x2 : Array, number or sequence of numbers
+        The dividends and the divisors, of real types; they broadcast.
+
+    Returns
+    -------
+    tuple of Array
+        The quotients, rounded towards minus infinity, and the remainders, with the sign of x2.
+    """
     check_devices("divmod", x1=x1, x2=x2)
     return elementary.floor_divide(x1, x2), elementary.remainder(x1, x2)
 
 
 @accept_numbers(1)
 def fabs(x: Array, /) -> Array:
-    """Absolute values; integers are converted to float32."""
+    """Absolute values; integers are converted to float32.
+
+    Parameters
+    ----------
+    x : Array or number
+        Numbers of any numeric type; bool and integers are converted to float32. The result for a
+        number is a NumPy number.
+
+    Returns
+    -------
+    Array
+        x's shape.
+    """
     return elementary.abs(to_inexact(check_array(x, "fabs: x")))
 
 
 @accept_numbers(1)
 def modf(x: Array, /) -> tuple[Array, Array]:
-    """The fractional and whole parts, both with x's sign; integers are converted to float32."""
+    """The fractional and whole parts, both with x's sign; integers are converted to float32.
+
+    Parameters
+    ----------
+    x : Array or number
+        Numbers of a real type; bool and integers are converted to float32.
+
+    Returns
+    -------
+    tuple of Array
+        The fractional parts and the whole parts, of x's shape. The fractional part of an infinity
+        is 0.
+    """
     x = to_inexact(check_array(x, "modf: x"))
     whole = elementary.trunc(x)
     rest = where(elementary.isinf(x), 0, x - whole)
@@ -242,7 +324,18 @@ def fmax(x1: Any, x2: Any, /) -> Array:
 
 @accept_numbers(2)
 def fmin(x1: Any, x2: Any, /) -> Array:
-    """The lesser of two numbers; see :func:`cyrt.fmax`."""
+    """The lesser of two numbers; see :func:`cyrt.fmax`.
+
+    Parameters
+    ----------
+    x1, x2 : Array, number or sequence of numbers, at least one Array
+        Real numbers; they broadcast.
+
+    Returns
+    -------
+    Array
+        The lesser numbers, of the broadcast shape and the promoted type.
+    """
     return _ignore_nan(elementary.minimum, *_real_pair(x1, x2, "fmin"))
 
 
@@ -273,7 +366,18 @@ def heaviside(x1: Any, x2: Any, /) -> Array:
 
 @accept_numbers(1)
 def sinc(x: Array) -> Array:
-    """``sin(pi * x) / (pi * x)``, and 1 at 0; integers are converted to float32."""
+    """``sin(pi * x) / (pi * x)``, and 1 at 0; integers are converted to float32.
+
+    Parameters
+    ----------
+    x : Array or number
+        Numbers of a floating-point type; bool and integers are converted to float32.
+
+    Returns
+    -------
+    Array
+        x's shape.
+    """
     x = to_inexact(check_array(x, "sinc: x"))
     angles = x * math.pi
     return where(x == 0, 1, elementary.sin(angles) / angles)
@@ -350,13 +454,35 @@ def nan_to_num(
 
 @accept_numbers(1)
 def isreal(x: Array) -> Array:
-    """Whether the imaginary part is 0."""
+    """Whether the imaginary part is 0.
+
+    Parameters
+    ----------
+    x : Array or number
+        Numbers of any type.
+
+    Returns
+    -------
+    Array
+        An array of bool, of x's shape.
+    """
     return elementary.logical_not(iscomplex(x))
 
 
 @accept_numbers(1)
 def iscomplex(x: Array) -> Array:
-    """Whether the imaginary part is not 0."""
+    """Whether the imaginary part is not 0.
+
+    Parameters
+    ----------
+    x : Array or number
+        Numbers of any type.
+
+    Returns
+    -------
+    Array
+        An array of bool, of x's shape.
+    """
     if check_array(x, "iscomplex: x").dtype.kind != "c":
         return zeros_like(x, dtype="bool")
     return x.imag != 0
@@ -364,13 +490,45 @@ def iscomplex(x: Array) -> Array:
 
 @accept_numbers(1)
 def isposinf(x: Array) -> Array:
-    """Whether elements of a real type are plus infinity."""
+    """Whether elements of a real type are plus infinity.
+
+    Parameters
+    ----------
+    x : Array or number
+        Numbers of a real type.
+
+    Returns
+    -------
+    Array
+        An array of bool, of x's shape.
+
+    Raises
+    ------
+    TypeError
+        x is complex.
+    """
     return _equals_infinity(x, "isposinf", math.inf)
 
 
 @accept_numbers(1)
 def isneginf(x: Array) -> Array:
-    """Whether elements of a real type are minus infinity."""
+    """Whether elements of a real type are minus infinity.
+
+    Parameters
+    ----------
+    x : Array or number
+        Numbers of a real type.
+
+    Returns
+    -------
+    Array
+        An array of bool, of x's shape.
+
+    Raises
+    ------
+    TypeError
+        x is complex.
+    """
     return _equals_infinity(x, "isneginf", -math.inf)
 
 

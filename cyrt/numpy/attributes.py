@@ -26,7 +26,7 @@ class Flat:
 
     @property
     def base(self) -> Array:
-        """The array."""
+        """The array whose elements these are."""
         return self._base
 
     def __len__(self) -> int:
@@ -53,7 +53,7 @@ class Flat:
         self.base[...] = reshape(line, self.base.shape)
 
     def copy(self) -> Array:
-        """An array of one dimension."""
+        """Return a copy of the elements, an array of one dimension."""
         return self.base.flatten()
 
 
@@ -65,8 +65,8 @@ class Flags:
     c_contiguous, f_contiguous : bool
         Whether the elements are contiguous, in C order or in Fortran order.
     writeable : bool
-        Whether the array may be written: False of a view whose elements share memory, and of every
-        view of it.
+        Whether the array may be written. This is False for a view whose elements share memory, and
+        for every view of it.
     owndata : bool
         Whether the array is not a view.
     """

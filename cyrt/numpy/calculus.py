@@ -199,13 +199,13 @@ def interp(
     Parameters
     ----------
     x : Array or number
-        The positions to interpolate at.
+        The positions at which values are interpolated.
     xp : Array
         The positions of the points, ascending, one-dimensional.
     fp : Array
         The values of the points, one for each.
     left, right : number, optional
-        The values before the first and after the last point; by default those of these points.
+        The results before the first point and after the last one; by default the values of these.
     period : float, optional
         The period of the positions; then the points need not be ascending, and `left` and `right`
         are not used.
@@ -266,15 +266,15 @@ def convolve(a: Array, v: Array, mode: str = "full") -> Array:
     Parameters
     ----------
     a, v : Array
-        One-dimensional, numeric, with at least one element each.
+        One-dimensional arrays of numeric types, with at least one element each.
     mode : {"full", "same", "valid"}
         ``"full"``: all ``len(a) + len(v) - 1`` elements. ``"same"``: the middle ones, as many as
         the longer vector has. ``"valid"``: those where the vectors overlap completely.
 
     Notes
     -----
-    In the modes ``"full"`` and ``"same"`` the ends of floating-point results are computed from a
-    matrix of the shorter vector's size squared.
+    In the modes ``"full"`` and ``"same"``, the ends of floating-point results are computed from a
+    square matrix whose sides are as long as the shorter vector.
     """
     for name, each in (("a", a), ("v", v)):
         if check_array(each, f"convolve: {name}").ndim > 1 or each.size == 0:
@@ -309,7 +309,18 @@ def convolve(a: Array, v: Array, mode: str = "full") -> Array:
 
 
 def correlate(a: Array, v: Array, mode: str = "valid") -> Array:
-    """The cross-correlation of two vectors: :func:`cyrt.convolve` with v's conjugate reversed."""
+    """The cross-correlation of two vectors: the convolution with v's conjugate in reverse order.
+
+    Parameters
+    ----------
+    a, v, mode
+        As for :func:`cyrt.convolve`.
+
+    Returns
+    -------
+    Array
+        A one-dimensional array of the promoted type.
+    """
     check_array(a, "correlate: a")
     check_device(check_array(v, "correlate: v"), a, "correlate", "v")
     if v.size > a.size:
@@ -329,7 +340,7 @@ def polyval(p: Any, x: Any) -> Array:
     p : Array of one dimension, or sequence of numbers
         The coefficients, from the highest power to the constant.
     x : Array, number or sequence of numbers
-        The positions to evaluate at; an Array, unless p is one.
+        The positions at which it is evaluated; an Array, unless p is one.
     """
     like = check_array(x if isinstance(x, Array) else p, "polyval: x or p")
     x = as_array_like(like, x, "polyval: x")

@@ -18,16 +18,16 @@ __all__ = ["load_checkpoint", "save_checkpoint"]
 
 _Nest = TypeVar("_Nest")
 _LEAVES = (Array, np.ndarray, np.generic, Generator, Key, int, float, complex)  # bool is an int
-_MOST_NAMES = 5  # in a message
+_MOST_NAMES = 5  # the most names that a message lists
 
 
 def save_checkpoint(file: Any, nest: Any) -> None:
-    """Write a nest of arrays, random generators and numbers into one file; it waits.
+    """Write a nest of arrays, random generators and numbers into one file; the call waits.
 
     Parameters
     ----------
     file : str, os.PathLike or file
-        As in :func:`cyrt.savez`: ``.npz`` is added to a name that does not end in it, and an
+        The file, as for :func:`cyrt.savez`: ``.npz`` is added to a name that does not end in it. An
         existing file is replaced when the new one is complete.
     nest : nest
         An Array, NumPy array, :class:`cyrt.random.Generator`, :class:`cyrt.random.Key` or number,
@@ -36,7 +36,7 @@ def save_checkpoint(file: Any, nest: Any) -> None:
     Raises
     ------
     TypeError
-        There is something else in the nest, or an element type that cyrt does not have.
+        The nest has another object, or an array of an element type that cyrt does not have.
     ValueError
         Two leaves have the same name.
 
@@ -45,8 +45,8 @@ def save_checkpoint(file: Any, nest: Any) -> None:
     The file is one of :func:`cyrt.savez`, which :func:`cyrt.load` and NumPy read as a flat dict: a
     leaf's name is the keys, indices and fields that lead to it, joined by dots. A generator is its
     :attr:`~cyrt.random.Generator.state`, a key its bits, as uint64. Code is neither saved nor run.
-    The sequence of the process, from which calls without a key take theirs, is not saved: draw with
-    a Generator or with keys where a program must continue as if it had not been interrupted.
+    The process's sequence of keys, which calls without a key use, is not saved. A program that must
+    continue as if it had not been interrupted has to draw with a Generator or with keys.
 
     Examples
     --------
@@ -86,9 +86,10 @@ def load_checkpoint(file: Any, like: _Nest) -> _Nest:
     Parameters
     ----------
     file : str, os.PathLike or file
+        The file.
     like : nest
-        A nest of the same structure, whose arrays have the same shapes and types, such as the one
-        that a program begins with. It stays as it is.
+        A nest of the same structure, whose arrays have the same shapes and types, such as the nest
+        with which a program begins. It is not changed.
 
     Returns
     -------
@@ -101,7 +102,7 @@ def load_checkpoint(file: Any, like: _Nest) -> _Nest:
         The file is damaged; it lacks a name, or has one that `like` does not have; or an array has
         another shape.
     TypeError
-        An array has another element type, or `like` has something else than a checkpoint may have.
+        An array has another element type, or `like` has an object that no checkpoint can have.
 
     Examples
     --------

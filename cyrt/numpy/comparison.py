@@ -93,7 +93,17 @@ def array_equal(a1: Array, a2: Array, equal_nan: bool = False) -> Array:
 
 
 def array_equiv(a1: Array, a2: Array) -> Array:
-    """Whether two arrays are equal after broadcasting; see :func:`cyrt.array_equal`."""
+    """Whether two arrays are equal after broadcasting; see :func:`cyrt.array_equal`.
+
+    Parameters
+    ----------
+    a1, a2 : Array
+
+    Returns
+    -------
+    Array
+        Type bool, 0-dimensional; False if the shapes do not broadcast.
+    """
     check_array(a1, "array_equiv: a1")
     check_device(check_array(a2, "array_equiv: a2"), a1, "array_equiv: a2")
     try:

@@ -21,7 +21,22 @@ __all__ = ["diag", "diagflat", "fill_diagonal", "identity", "trace"]
 
 
 def identity(n: int, dtype: Any = None, *, device: Any = None) -> Array:
-    """The square matrix with ones on its main diagonal; see :func:`cyrt.eye`."""
+    """The square matrix with ones on its main diagonal; see :func:`cyrt.eye`.
+
+    Parameters
+    ----------
+    n : int
+        The number of rows and of columns.
+    dtype : DType, optional
+        The element type. Default: float32.
+    device : Device or int, optional
+        Default: the current device.
+
+    Returns
+    -------
+    Array
+        Shape (n, n).
+    """
     return eye(n, dtype=dtype, device=device)
 
 
@@ -34,7 +49,17 @@ def diag(v: Array, k: int = 0) -> Array:
     v : Array
         One-dimensional or two-dimensional.
     k : int
-        The diagonal; see :func:`cyrt.diagonal`, whose view can be written.
+        The diagonal, as for :func:`cyrt.diagonal`, whose view can be written.
+
+    Returns
+    -------
+    Array
+        A matrix, or a vector, of v's type.
+
+    Raises
+    ------
+    ValueError
+        v has another number of dimensions.
     """
     if check_array(v, "diag: v").ndim == 2:
         return read_only(diagonal(v, k))
@@ -47,7 +72,20 @@ def diag(v: Array, k: int = 0) -> Array:
 
 
 def diagflat(v: Array, k: int = 0) -> Array:
-    """The matrix with all elements, in C order, on a diagonal; see :func:`cyrt.diag`."""
+    """The matrix with all elements, in C order, on a diagonal; see :func:`cyrt.diag`.
+
+    Parameters
+    ----------
+    v : Array
+        An array of any shape.
+    k : int
+        The diagonal, as for :func:`cyrt.diag`.
+
+    Returns
+    -------
+    Array
+        A matrix of v's type.
+    """
     return diag(ravel(v), k)
 
 

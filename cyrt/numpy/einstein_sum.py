@@ -50,12 +50,13 @@ def einsum(
         the result has ``"..."`` and then, in alphabetical order, the letters that occur once.
         Products are summed over the letters that the result does not have.
     *operands : Array
-        Numeric types. Dimensions with the same letter have the same size, or size 1. Instead of the
-        text, each operand may be followed by a list of ints from 0 to 51 and ``...``, which stand
-        for letters; the list of the result may be the last argument.
+        Arrays of numeric types or bool. Dimensions with the same letter have the same size, or size
+        1. Instead of the text, each operand may be followed by a list of ints from 0 to 51 and
+        ``...``, which stand for letters; the list of the result may be the last argument.
     optimize : bool, str or sequence
-        The order of the products. False: from left to right. True: the order that
-        :func:`numpy.einsum_path` chooses, which also takes other values.
+        The order of the products: from left to right with False, and the order that
+        :func:`numpy.einsum_path` chooses with True. The other values that NumPy's function takes
+        are passed to it.
     out : Array, optional
         The array that receives the result, cast to the array's type within its kind.
     dtype : DType, optional

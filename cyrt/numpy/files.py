@@ -39,7 +39,9 @@ def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
 
 
 def save(file: Any, arr: Any) -> None:
-    """Write an array into a file of NumPy's format ``.npy``; it waits. See :func:`numpy.save`.
+    """Write an array into a file of NumPy's format ``.npy``; the call waits.
+
+    See :func:`numpy.save`.
 
     Parameters
     ----------
@@ -71,25 +73,42 @@ def save(file: Any, arr: Any) -> None:
 
 
 def savez(file: Any, /, *args: Any, **kwds: Any) -> None:
-    """Write several arrays into one file ``.npz``; it waits. See :func:`numpy.savez`.
+    """Write several arrays into one file ``.npz``; the call waits. See :func:`numpy.savez`.
 
     Parameters
     ----------
     file : str, os.PathLike or file
-        As in :func:`cyrt.save`, with ``.npz``.
+        The file, as for :func:`cyrt.save`, with ``.npz``.
     *args, **kwds
-        Arrays as in :func:`cyrt.save`. Those without a name are ``arr_0``, ``arr_1`` ...
+        The arrays, as for :func:`cyrt.save`. Those without a keyword have the names ``arr_0``,
+        ``arr_1`` and so on.
     """
     _write_several(file, "savez", np.savez, args, kwds)
 
 
 def savez_compressed(file: Any, /, *args: Any, **kwds: Any) -> None:
-    """Write several arrays into one compressed file; see :func:`cyrt.savez`."""
+    """Write several arrays into one compressed file; see :func:`cyrt.savez`.
+
+    Parameters
+    ----------
+    file, args, kwds
+        As for :func:`cyrt.savez`.
+    """
     _write_several(file, "savez_compressed", np.savez_compressed, args, kwds)
 
 
 def savetxt(fname: Any, X: Array, *args: Any, **options: Any) -> None:
-    """Write an array of one or two dimensions as text; it waits. See :func:`numpy.savetxt`."""
+    """Write an array of one or two dimensions as text; the call waits. See :func:`numpy.savetxt`.
+
+    Parameters
+    ----------
+    fname : str, os.PathLike or file
+        An existing file is replaced when the new one is complete.
+    X : Array
+        The array.
+    *args, **options
+        The other arguments of NumPy's function.
+    """
     host = _to_host(X, "savetxt: X")
     write_file(fname, "", lambda target: np.savetxt(target, host, *args, **options))
 
@@ -111,7 +130,7 @@ def _to_host(x: Any, name: str) -> np.ndarray:
 
 
 def host_array(x: Any, name: str) -> np.ndarray:
-    """Convert to a NumPy array; TypeError unless cyrt has the element type."""
+    """Convert an object to a NumPy array; raise a TypeError unless cyrt has the element type."""
     host = _to_host(x, name)
     try:
         _dtype(host.dtype)
@@ -242,7 +261,11 @@ def loadtxt(fname: Any, dtype: Any = float, *args: Any, **options: Any) -> Array
     dtype : DType
         ``float`` is float32 here.
     *args, **options
-        Further arguments of NumPy's function.
+        The other arguments of NumPy's function.
+
+    Returns
+    -------
+    Array
     """
     target = _dtype(dtype)
     read_as = "float64" if target.name == "bfloat16" else target.name  # NumPy reads no bfloat16

@@ -71,19 +71,60 @@ def tril_indices(
 def triu_indices(
     n: int, k: int = 0, m: int | None = None, *, device: Any = None
 ) -> tuple[Array, Array]:
-    """The indices of a matrix's upper triangle from diagonal k; see :func:`cyrt.tril_indices`."""
+    """The indices of a matrix's upper triangle from diagonal k; see :func:`cyrt.tril_indices`.
+
+    Parameters
+    ----------
+    n, m : int
+        The matrix's numbers of rows and columns; by default it is square.
+    k : int
+        The first diagonal of the triangle; see :func:`cyrt.eye`.
+    device : Device or int, optional
+        Default: the current device.
+
+    Returns
+    -------
+    tuple of Array
+        The rows and the columns, int64.
+    """
     rows, columns = np.triu_indices(n, k, m)
     return asarray(rows, device=device), asarray(columns, device=device)
 
 
 def tril_indices_from(arr: Array, k: int = 0) -> tuple[Array, Array]:
-    """:func:`cyrt.tril_indices` of a matrix."""
+    """:func:`cyrt.tril_indices` of a matrix.
+
+    Parameters
+    ----------
+    arr : Array
+        A matrix.
+    k : int
+        As for :func:`cyrt.tril_indices`.
+
+    Returns
+    -------
+    tuple of Array
+        The rows and the columns, int64, on the matrix's device.
+    """
     rows, columns = _matrix(arr, "tril_indices_from")
     return tril_indices(rows, k, columns, device=arr.device)
 
 
 def triu_indices_from(arr: Array, k: int = 0) -> tuple[Array, Array]:
-    """:func:`cyrt.triu_indices` of a matrix."""
+    """:func:`cyrt.triu_indices` of a matrix.
+
+    Parameters
+    ----------
+    arr : Array
+        A matrix.
+    k : int
+        As for :func:`cyrt.triu_indices`.
+
+    Returns
+    -------
+    tuple of Array
+        The rows and the columns, int64, on the matrix's device.
+    """
     rows, columns = _matrix(arr, "triu_indices_from")
     return triu_indices(rows, k, columns, device=arr.device)
 
@@ -95,14 +136,40 @@ def _matrix(arr: Array, name: str) -> tuple[int, ...]:
 
 
 def diag_indices(n: int, ndim: int = 2, *, device: Any = None) -> tuple[Array, ...]:
-    """The indices of the main diagonal of an array with ndim dimensions of size n."""
+    """The indices of the main diagonal of an array with ndim dimensions of size n.
+
+    Parameters
+    ----------
+    n : int
+        The size of every dimension.
+    ndim : int
+        The number of dimensions.
+    device : Device or int, optional
+        Default: the current device.
+
+    Returns
+    -------
+    tuple of Array
+        For each dimension the indices 0, 1, ..., n - 1, int64.
+    """
     return (arange(int_of(n, "diag_indices: n"), device=device),) * int_of(
         ndim, "diag_indices: ndim"
     )
 
 
 def diag_indices_from(arr: Array) -> tuple[Array, ...]:
-    """:func:`cyrt.diag_indices` of an array with at least two dimensions, all of the same size."""
+    """:func:`cyrt.diag_indices` of an array with at least two dimensions, all of the same size.
+
+    Parameters
+    ----------
+    arr : Array
+        The array.
+
+    Returns
+    -------
+    tuple of Array
+        For each dimension the indices, int64, on the array's device.
+    """
     sizes = check_array(arr, "diag_indices_from: arr").shape
     if len(sizes) < 2 or len(set(sizes)) != 1:
         raise ValueError(
@@ -146,6 +213,7 @@ def indices(dimensions: Any, dtype: Any = int, sparse: bool = False, *, device: 
     dimensions : int or tuple of int
         The array's shape.
     dtype : DType
+        The element type; ``int`` is int64.
     sparse : bool
         Whether the result is a tuple of arrays that broadcast to that shape.
     device : Device or int, optional
@@ -190,7 +258,7 @@ def logspace(
     endpoint : bool
         Whether the power of `stop` is included; see :func:`cyrt.linspace`.
     base : number
-        Greater than 0.
+        The base of the powers, greater than 0.
     dtype : DType, optional
         By default float32.
     device : Device or int, optional

@@ -380,7 +380,19 @@ def _uniform_edges(
 def histogram_bin_edges(
     a: Array, bins: Any = 10, range: tuple[float, float] | None = None
 ) -> Array:
-    """The edges of :func:`cyrt.histogram`'s bins."""
+    """The edges of :func:`cyrt.histogram`'s bins.
+
+    Parameters
+    ----------
+    a, bins, range
+        As for :func:`cyrt.histogram`.
+
+    Returns
+    -------
+    Array
+        The edges, one more than there are bins; of a's type if that is floating-point, otherwise
+        float32.
+    """
     name = "histogram_bin_edges"
     values = ravel(check_array(a, f"{name}: a"))
     edges, even = _bin_edges(values, bins, range, name)

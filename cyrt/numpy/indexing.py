@@ -41,14 +41,25 @@ __all__ = [
 
 
 def argwhere(a: Array) -> Array:
-    """The indices of nonzero elements, one row for each, int64; the call waits for their number."""
+    """The indices of nonzero elements, one row for each, int64; the call waits for their number.
+
+    Parameters
+    ----------
+    a : Array
+        An array of any type.
+
+    Returns
+    -------
+    Array
+        Shape (number of elements, a.ndim).
+    """
     if check_array(a, "argwhere: a").ndim == 0:
         return empty((flatnonzero(a).size, 0), dtype="int64", device=a.device)
     return stack(nonzero(a), axis=1)
 
 
 def extract(condition: Any, arr: Array) -> Array:
-    """The elements where a condition is true, in C order; it waits for their number.
+    """The elements where a condition is true, in C order; the call waits for their number.
 
     Parameters
     ----------
@@ -63,7 +74,7 @@ def extract(condition: Any, arr: Array) -> Array:
 
 
 def compress(condition: Any, a: Array, axis: int | None = None) -> Array:
-    """The slices along an axis where a condition is true; it waits for their number.
+    """The slices along an axis where a condition is true; the call waits for their number.
 
     Parameters
     ----------
@@ -125,7 +136,7 @@ def choose(a: Array, choices: Sequence[Any] | Array, mode: str = "raise") -> Arr
 
 
 def apply_index_mode(positions: Array, size: int, mode: str, name: str) -> Array:
-    """Map indices out of range into it, or refuse them; see :func:`cyrt.choose`."""
+    """Map indices that are out of range into the range, or refuse them; see :func:`cyrt.choose`."""
     if mode == "wrap":
         return positions % size
     if mode not in ("raise", "clip"):

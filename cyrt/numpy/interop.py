@@ -1,4 +1,4 @@
-"""Interoperability with NumPy: NumPy's functions called with Arrays, conversion to NumPy arrays."""
+"""Interoperability with NumPy: its functions called with Arrays, and conversion to its arrays."""
 
 from __future__ import annotations
 
@@ -124,7 +124,15 @@ def _no_function(called: str) -> TypeError:
 
 
 def asnumpy(a: Any, /) -> np.ndarray:
-    """Copy an Array to a NumPy array, or convert another object to one; CuPy's name.
+    """Copy an Array to a NumPy array, or convert another object to one; the name is CuPy's.
+
+    Parameters
+    ----------
+    a : Array or another input of :func:`numpy.asarray`
+
+    Returns
+    -------
+    numpy.ndarray
 
     Examples
     --------
@@ -138,8 +146,17 @@ def asnumpy(a: Any, /) -> np.ndarray:
 def get_array_module(*args: Any) -> ModuleType:
     """Return :mod:`cyrt` if one of the arguments is an Array, otherwise :mod:`numpy`.
 
-    A function that computes with the returned module accepts NumPy arrays and cyrt's. CuPy has a
+    A function that computes with the returned module accepts NumPy's arrays and cyrt's. CuPy has a
     function of this name.
+
+    Parameters
+    ----------
+    *args : object
+        Arrays, numbers or other arguments of the function.
+
+    Returns
+    -------
+    module
 
     Examples
     --------

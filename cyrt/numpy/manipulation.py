@@ -39,7 +39,18 @@ _MOST_PARTS = 1 << 24  # views, each an object on the host
 
 
 def column_stack(arrays: Iterable[Array], /) -> Array:
-    """Concatenate arrays along the second axis; vectors become columns."""
+    """Concatenate arrays along the second axis; vectors become columns.
+
+    Parameters
+    ----------
+    arrays : iterable of Array
+        The arrays, whose shapes are equal except along the second axis.
+
+    Returns
+    -------
+    Array
+        An array of the promoted type.
+    """
     return concat(
         [
             each[:, None] if each.ndim == 1 else reshape(each, (1, 1)) if each.ndim == 0 else each
@@ -50,7 +61,19 @@ def column_stack(arrays: Iterable[Array], /) -> Array:
 
 
 def dstack(arrays: Iterable[Array], /) -> Array:
-    """Concatenate arrays along the third axis, which vectors and matrices get first."""
+    """Concatenate arrays along the third axis, which vectors and matrices get first.
+
+    Parameters
+    ----------
+    arrays : iterable of Array
+        The arrays. A vector of shape ``(n,)`` is used as ``(1, n, 1)``, and a matrix of shape
+        ``(m, n)`` as ``(m, n, 1)``.
+
+    Returns
+    -------
+    Array
+        An array of the promoted type.
+    """
     return concat([atleast_3d(each) for each in _arrays(arrays, "dstack")], axis=2)
 
 
@@ -109,7 +132,23 @@ def _concatenate_nested(nested: Any, first: Array, ndim: int, left: int) -> Arra
 def array_split(
     x: Array, /, indices_or_sections: int | Sequence[int], axis: int = 0
 ) -> list[Array]:
-    """Views of parts along an axis, whose sizes may differ by 1; see :func:`cyrt.split`."""
+    """Views of parts along an axis, whose sizes may differ by 1; see :func:`cyrt.split`.
+
+    Parameters
+    ----------
+    x : Array
+        An array of one dimension or more.
+    indices_or_sections : int, or sequence or Array of ints
+        The number of parts, of which the first ones are longer by 1 if the size of the axis is no
+        multiple of it; or the indices at which new parts begin.
+    axis : int
+        The axis to split.
+
+    Returns
+    -------
+    list of Array
+        Views.
+    """
     size = check_array(x, "array_split: x").shape[axis_of(axis, x.ndim)]
     if isinstance(indices_or_sections, Array):
         indices_or_sections = indices_or_sections.tolist()
@@ -123,17 +162,56 @@ def array_split(
 
 
 def hsplit(x: Array, /, indices_or_sections: int | Sequence[int]) -> list[Array]:
-    """:func:`cyrt.split` along the second axis, or along the only axis of a vector."""
+    """:func:`cyrt.split` along the second axis, or along the only axis of a vector.
+
+    Parameters
+    ----------
+    x : Array
+        An array of one dimension or more.
+    indices_or_sections : int, or sequence or Array of ints
+        As for :func:`cyrt.split`.
+
+    Returns
+    -------
+    list of Array
+        Views.
+    """
     return split(_at_least(x, "hsplit", 1), indices_or_sections, axis=min(1, x.ndim - 1))
 
 
 def vsplit(x: Array, /, indices_or_sections: int | Sequence[int]) -> list[Array]:
-    """:func:`cyrt.split` along the first axis of a matrix."""
+    """:func:`cyrt.split` along the first axis of a matrix.
+
+    Parameters
+    ----------
+    x : Array
+        An array of two dimensions or more.
+    indices_or_sections : int, or sequence or Array of ints
+        As for :func:`cyrt.split`.
+
+    Returns
+    -------
+    list of Array
+        Views.
+    """
     return split(_at_least(x, "vsplit", 2), indices_or_sections, axis=0)
 
 
 def dsplit(x: Array, /, indices_or_sections: int | Sequence[int]) -> list[Array]:
-    """:func:`cyrt.split` along the third axis."""
+    """:func:`cyrt.split` along the third axis.
+
+    Parameters
+    ----------
+    x : Array
+        An array of three dimensions or more.
+    indices_or_sections : int, or sequence or Array of ints
+        As for :func:`cyrt.split`.
+
+    Returns
+    -------
+    list of Array
+        Views.
+    """
     return split(_at_least(x, "dsplit", 3), indices_or_sections, axis=2)
 
 

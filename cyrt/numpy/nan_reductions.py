@@ -39,22 +39,80 @@ def _replace_nan(x: Array, value: float, name: str) -> Array:
 
 
 def nansum(x: Array, /, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Array:
-    """The sum over axes of elements that are not NaN; see :func:`cyrt.sum`."""
+    """The sum over axes of elements that are not NaN; see :func:`cyrt.sum`.
+
+    Parameters
+    ----------
+    x, axis, dtype, keepdims
+        As for :func:`cyrt.sum`.
+
+    Returns
+    -------
+    Array
+        An array of the shape without the axes; 0 where all elements are NaN.
+    """
     return reduce.sum(_replace_nan(x, 0, "nansum"), axis=axis, dtype=dtype, keepdims=keepdims)
 
 
 def nanprod(x: Array, /, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Array:
-    """The product over axes of elements that are not NaN; see :func:`cyrt.prod`."""
+    """The product over axes of elements that are not NaN; see :func:`cyrt.prod`.
+
+    Parameters
+    ----------
+    x, axis, dtype, keepdims
+        As for :func:`cyrt.prod`.
+
+    Returns
+    -------
+    Array
+        An array of the shape without the axes; 1 where all elements are NaN.
+    """
     return reduce.prod(_replace_nan(x, 1, "nanprod"), axis=axis, dtype=dtype, keepdims=keepdims)
 
 
 def nanmax(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
-    """The largest element over axes that is not NaN; NaN if all are NaN. See :func:`cyrt.max`."""
+    """The largest element over axes that is not NaN; NaN if all are NaN. See :func:`cyrt.max`.
+
+    Parameters
+    ----------
+    x, axis, keepdims
+        As for :func:`cyrt.max`.
+
+    Returns
+    -------
+    Array
+        An array of the shape without the axes.
+
+    Raises
+    ------
+    TypeError
+        x is complex.
+    ValueError
+        There are no elements along the axes.
+    """
     return _extreme(reduce.max, x, -inf, axis, keepdims, "nanmax")
 
 
 def nanmin(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
-    """The smallest element over axes that is not NaN; NaN if all are NaN. See :func:`cyrt.max`."""
+    """The smallest element over axes that is not NaN; NaN if all are NaN. See :func:`cyrt.max`.
+
+    Parameters
+    ----------
+    x, axis, keepdims
+        As for :func:`cyrt.min`.
+
+    Returns
+    -------
+    Array
+        An array of the shape without the axes.
+
+    Raises
+    ------
+    TypeError
+        x is complex.
+    ValueError
+        There are no elements along the axes.
+    """
     return _extreme(reduce.min, x, inf, axis, keepdims, "nanmin")
 
 
@@ -69,23 +127,74 @@ def _extreme(
 
 
 def nanargmax(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -> Array:
-    """The index of the largest element along an axis that is not NaN; 0 if all are NaN."""
+    """The index of the largest element along an axis that is not NaN; 0 if all are NaN.
+
+    Parameters
+    ----------
+    x, axis, keepdims
+        As for :func:`cyrt.argmax`.
+
+    Returns
+    -------
+    Array
+        An array of int64.
+
+    Notes
+    -----
+    NaN is treated as minus infinity, as in NumPy: if all elements are NaN or minus infinity, the
+    index may be that of a NaN.
+    """
     return reduce.argmax(_replace_nan(x, -inf, "nanargmax"), axis=axis, keepdims=keepdims)
 
 
 def nanargmin(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -> Array:
-    """The index of the smallest element along an axis that is not NaN; 0 if all are NaN."""
+    """The index of the smallest element along an axis that is not NaN; 0 if all are NaN.
+
+    Parameters
+    ----------
+    x, axis, keepdims
+        As for :func:`cyrt.argmin`.
+
+    Returns
+    -------
+    Array
+        An array of int64.
+
+    Notes
+    -----
+    NaN is treated as infinity, as in NumPy: if all elements are NaN or infinity, the index may be
+    that of a NaN.
+    """
     return reduce.argmin(_replace_nan(x, inf, "nanargmin"), axis=axis, keepdims=keepdims)
 
 
 def nancumsum(x: Array, /, axis: int | None = None, dtype: Any = None) -> Array:
-    """The sums of all elements up to each one, where NaN counts as 0; see :func:`cyrt.cumsum`."""
+    """The sums of all elements up to each one, where NaN counts as 0; see :func:`cyrt.cumsum`.
+
+    Parameters
+    ----------
+    x, axis, dtype
+        As for :func:`cyrt.cumsum`.
+
+    Returns
+    -------
+    Array
+    """
     return cumsum(_replace_nan(x, 0, "nancumsum"), axis, dtype)
 
 
 def nancumprod(x: Array, /, axis: int | None = None, dtype: Any = None) -> Array:
-    """The products of all elements up to each one, where NaN counts as 1; see
-    :func:`cyrt.cumprod`."""
+    """The products of all elements up to each one, where NaN counts as 1; see :func:`cyrt.cumprod`.
+
+    Parameters
+    ----------
+    x, axis, dtype
+        As for :func:`cyrt.cumprod`.
+
+    Returns
+    -------
+    Array
+    """
     return cumprod(_replace_nan(x, 1, "nancumprod"), axis, dtype)
 
 
@@ -99,8 +208,18 @@ def _cast_input(x: Array, dtype: Any, name: str) -> Array:
 
 
 def nanmean(x: Array, /, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Array:
-    """The mean over axes of elements that are not NaN; NaN if all are NaN. See
-    :func:`cyrt.mean`."""
+    """The mean over axes of elements that are not NaN; see :func:`cyrt.mean`.
+
+    Parameters
+    ----------
+    x, axis, dtype, keepdims
+        As for :func:`cyrt.mean`.
+
+    Returns
+    -------
+    Array
+        An array of the shape without the axes; NaN where all elements are NaN.
+    """
     x = to_inexact(_cast_input(x, dtype, "nanmean"))
     total = _sum_values(_replace_nan(x, 0, "nanmean"), axis, keepdims)
     return astype(total / _count_values(x, axis, keepdims), x.dtype, copy=False)
@@ -174,7 +293,19 @@ def nanstd(
     correction: float | None = None,
     keepdims: bool = False,
 ) -> Array:
-    """The standard deviation over axes of what is not NaN, the root of :func:`cyrt.nanvar`."""
+    """The standard deviation over axes of elements that are not NaN: the root of
+    :func:`cyrt.nanvar`.
+
+    Parameters
+    ----------
+    x, axis, dtype, ddof, correction, keepdims
+        As for :func:`cyrt.nanvar`.
+
+    Returns
+    -------
+    Array
+        NaN where the divisor is not positive.
+    """
     check_real(x, "nanstd: x")
     return elementary.sqrt(
         nanvar(x, axis, dtype, ddof=ddof, correction=correction, keepdims=keepdims)

@@ -69,8 +69,8 @@ def pad(
     Raises
     ------
     ValueError
-        A width is negative, the mode is unknown or does not use an argument that was given, or an
-        empty dimension has no elements to repeat.
+        A width is negative, the mode is unknown, an argument is not one of the mode's, or an empty
+        dimension has no elements to repeat.
 
     Examples
     --------

@@ -13,7 +13,18 @@ __all__ = ["cross", "kron", "vdot"]
 
 
 def vdot(a: Array, b: Array, /) -> Array:
-    """The sum of ``conj(a) * b`` over all elements, in C order; see :func:`cyrt.vecdot`."""
+    """The sum of ``conj(a) * b`` over all elements, in C order; see :func:`cyrt.vecdot`.
+
+    Parameters
+    ----------
+    a, b : Array
+        Arrays of numeric types with the same number of elements.
+
+    Returns
+    -------
+    Array
+        A 0-dimensional array of the promoted type.
+    """
     if check_array(a, "vdot: a").size != check_array(b, "vdot: b").size:
         raise ValueError(f"vdot: shapes {a.shape} and {b.shape} have different numbers of elements")
     check_device(b, a, "vdot", "b")
@@ -51,7 +62,7 @@ def cross(
     Parameters
     ----------
     a, b : Array
-        The dimensions other than the vectors' broadcast.
+        The vectors. The dimensions other than theirs broadcast.
     axisa, axisb, axisc : int
         The vectors' axes in a, b and the result.
     axis : int, optional

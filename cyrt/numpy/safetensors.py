@@ -39,16 +39,16 @@ _RESERVED = "__metadata__"  # a name that the format uses itself
 def save_safetensors(
     file: Any, arrays: Mapping[str, Any], metadata: Mapping[str, str] | None = None
 ) -> None:
-    """Write named arrays into a file of the safetensors format; it waits.
+    """Write named arrays into a file of the safetensors format; the call waits.
 
     Parameters
     ----------
     file : str or os.PathLike
         An existing file is replaced when the new one is complete.
     arrays : mapping of str to Array
-        Any of cyrt's element types except complex128; NumPy arrays are accepted too.
+        Arrays of any of cyrt's element types except complex128; NumPy arrays are accepted, too.
     metadata : mapping of str to str, optional
-        Further text in the file.
+        Texts that are stored in the file.
 
     Raises
     ------

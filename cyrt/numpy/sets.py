@@ -34,24 +34,25 @@ def unique(
     *,
     equal_nan: bool = True,
 ) -> Any:
-    """The unique elements, or slices along an axis, ascending; it waits for their number.
+    """The unique elements, or slices along an axis, ascending; the call waits for their number.
 
     Parameters
     ----------
     ar : Array
     return_index : bool
-        Whether to return the index of each one's first occurrence, in `ar` flattened or along the
-        axis.
+        Whether to return the index of the first occurrence of each unique element, in the flattened
+        `ar` or along the axis.
     return_inverse : bool
-        Whether to return the index of each element of `ar` in the result, in ar's shape; with an
-        axis one-dimensional.
+        Whether to return the index of each element of `ar` in the result. The indices have ar's
+        shape; with an axis they are one-dimensional.
     return_counts : bool
         Whether to return the numbers of occurrences.
     axis : int, optional
         The axis whose slices are compared, in lexicographic order; by default elements are
         compared.
     equal_nan : bool
-        Whether all NaN are equal, see :func:`cyrt.unique_all`. Slices with NaN are never equal.
+        Whether all NaN are equal, unlike in :func:`cyrt.unique_all`. Slices with NaN are never
+        equal.
 
     Returns
     -------
@@ -141,7 +142,18 @@ def _flat_pair(ar1: Array, ar2: Array, name: str) -> tuple[Array, Array]:
 
 
 def union1d(ar1: Array, ar2: Array) -> Array:
-    """The unique elements of two arrays, ascending; it waits for their number."""
+    """The unique elements of two arrays, ascending; the call waits for their number.
+
+    Parameters
+    ----------
+    ar1, ar2 : Array
+        Arrays of any shape; they are flattened.
+
+    Returns
+    -------
+    Array
+        A one-dimensional array of the promoted type.
+    """
     found: Array = unique(concat(_flat_pair(ar1, ar2, "union1d")))
     return found
 
@@ -149,19 +161,24 @@ def union1d(ar1: Array, ar2: Array) -> Array:
 def intersect1d(
     ar1: Array, ar2: Array, assume_unique: bool = False, return_indices: bool = False
 ) -> Any:
-    """The unique elements that two arrays have in common, ascending; it waits for their number.
+    """The unique elements that two arrays have in common, ascending.
+
+    The call waits for their number.
 
     Parameters
     ----------
     ar1, ar2 : Array
+        Arrays of any shape; they are flattened.
     assume_unique : bool
-        Whether the elements of each array are known to be unique.
+        Whether the elements of each array are known to be unique. It has no effect.
     return_indices : bool
         Whether to return the first positions of the elements in both flattened arrays.
 
     Returns
     -------
     Array, or tuple of three Arrays
+        The elements, one-dimensional; with `return_indices` also the positions in `ar1` and in
+        `ar2`, int64.
     """
     check_flags("intersect1d", assume_unique=assume_unique, return_indices=return_indices)
     ar1, ar2 = _flat_pair(ar1, ar2, "intersect1d")
@@ -175,9 +192,20 @@ def intersect1d(
 
 
 def setdiff1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Array:
-    """The unique elements of one array that are not in another; it waits for their number.
+    """The unique elements of one array that are not in another; the call waits for their number.
 
-    They are in ascending order; with `assume_unique`, they keep their order.
+    Parameters
+    ----------
+    ar1, ar2 : Array
+        Arrays of any shape; they are flattened.
+    assume_unique : bool
+        Whether the elements of each array are known to be unique. The result then keeps their
+        order.
+
+    Returns
+    -------
+    Array
+        A one-dimensional array of ar1's type, ascending unless `assume_unique` is True.
     """
     check_flags("setdiff1d", assume_unique=assume_unique)
     check_array(ar1, "setdiff1d: ar1")
@@ -186,9 +214,23 @@ def setdiff1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Array:
 
 
 def setxor1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Array:
-    """The unique elements that only one of two arrays has, ascending; it waits for their number.
+    """The unique elements that only one of two arrays has, ascending.
 
-    NaN of one array is another element than NaN of the other, as in NumPy.
+    The call waits for their number.
+
+    NaN of one array differs from NaN of the other, as in NumPy.
+
+    Parameters
+    ----------
+    ar1, ar2 : Array
+        Arrays of any shape; they are flattened.
+    assume_unique : bool
+        Whether the elements of each array are known to be unique.
+
+    Returns
+    -------
+    Array
+        A one-dimensional array of the promoted type.
     """
     check_flags("setxor1d", assume_unique=assume_unique)
     ar1, ar2 = _flat_pair(ar1, ar2, "setxor1d")

@@ -57,12 +57,32 @@ def _ints(value: Any) -> tuple[int, ...]:
 
 
 def may_share_memory(a: Array, b: Array) -> bool:
-    """Whether the address ranges of two arrays overlap; False if one is NumPy's."""
+    """Whether the address ranges of two arrays overlap; False if one is NumPy's.
+
+    Parameters
+    ----------
+    a, b : Array or numpy.ndarray
+        At least one is an Array.
+
+    Returns
+    -------
+    bool
+    """
     return _compare_memory(np.may_share_memory, a, b, "may_share_memory")
 
 
 def shares_memory(a: Array, b: Array) -> bool:
-    """Whether two arrays have bytes in common; see :func:`numpy.shares_memory`."""
+    """Whether two arrays have bytes in common; see :func:`numpy.shares_memory`.
+
+    Parameters
+    ----------
+    a, b : Array or numpy.ndarray
+        At least one is an Array.
+
+    Returns
+    -------
+    bool
+    """
     return _compare_memory(np.shares_memory, a, b, "shares_memory")
 
 

@@ -52,7 +52,7 @@ def average(
     Parameters
     ----------
     a : Array
-        For integers the result is float32; with weights it is computed in float64.
+        The values. For integers the result is float32; with weights it is computed in float64.
     axis : int or tuple of int, optional
         By default all axes.
     weights : Array, optional
@@ -132,8 +132,8 @@ def median(
     keepdims : bool
         Whether the axes are kept with size 1.
     out : Array, optional
-        An array that receives the result, and is returned. Its shape is the result's, its type is
-        of the same kind.
+        An array that receives the result, and is returned. It has the result's shape, and a type of
+        the same kind.
 
     Returns
     -------
@@ -176,17 +176,18 @@ def quantile(
     axis : int or tuple of int, optional
         By default all axes.
     method : str
-        One of NumPy's methods, see :func:`numpy.quantile`.
+        The name of one of NumPy's methods (Hyndman and Fan, "Sample quantiles in statistical
+        packages", 1996), see :func:`numpy.quantile`.
     keepdims : bool
         Whether the axes are kept with size 1.
     out : Array, optional
-        An array that receives the result, and is returned. Its shape is the result's, its type is
-        of the same kind.
+        An array that receives the result, and is returned. It has the result's shape, and a type of
+        the same kind.
 
     Returns
     -------
     Array
-        The dimensions of q come first. The result is NaN if an element is NaN.
+        The quantiles; the dimensions of q come first. A quantile is NaN if an element is NaN.
 
     Raises
     ------
@@ -207,14 +208,38 @@ def percentile(
     keepdims: bool = False,
     out: Array | None = None,
 ) -> Array:
-    """The quantiles of probabilities in percent, from 0 to 100; see :func:`cyrt.quantile`."""
+    """The quantiles of probabilities in percent, from 0 to 100; see :func:`cyrt.quantile`.
+
+    Parameters
+    ----------
+    a, axis, method, keepdims, out
+        As for :func:`cyrt.quantile`.
+    q : number, sequence or Array of numbers
+        The probabilities in percent, from 0 to 100. Those in an Array are not checked, but clipped.
+
+    Returns
+    -------
+    Array
+        As for :func:`cyrt.quantile`.
+    """
     found = _quantile(a, q, 100, axis, method, keepdims, "percentile", False)
     result: Array = write_out("percentile", found, out)
     return result
 
 
 def nanmedian(a: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
-    """:func:`cyrt.median` of the elements that are not NaN; NaN where all are NaN."""
+    """:func:`cyrt.median` of the elements that are not NaN; NaN where all are NaN.
+
+    Parameters
+    ----------
+    a, axis, keepdims
+        As for :func:`cyrt.median`.
+
+    Returns
+    -------
+    Array
+        As for :func:`cyrt.median`.
+    """
     check_flags("nanmedian", keepdims=keepdims)
     ordered, axes = _sort_axes(a, axis, "nanmedian")
     if ordered.shape[-1] == 0:
@@ -237,14 +262,36 @@ def _count(ordered: Array) -> Array:
 def nanquantile(
     a: Array, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
 ) -> Array:
-    """:func:`cyrt.quantile` of the elements that are not NaN; NaN where all are NaN."""
+    """:func:`cyrt.quantile` of the elements that are not NaN; NaN where all are NaN.
+
+    Parameters
+    ----------
+    a, q, axis, method, keepdims
+        As for :func:`cyrt.quantile`.
+
+    Returns
+    -------
+    Array
+        As for :func:`cyrt.quantile`.
+    """
     return _quantile(a, q, 1, axis, method, keepdims, "nanquantile", True)
 
 
 def nanpercentile(
     a: Array, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
 ) -> Array:
-    """:func:`cyrt.percentile` of the elements that are not NaN; NaN where all are NaN."""
+    """:func:`cyrt.percentile` of the elements that are not NaN; NaN where all are NaN.
+
+    Parameters
+    ----------
+    a, q, axis, method, keepdims
+        As for :func:`cyrt.percentile`.
+
+    Returns
+    -------
+    Array
+        As for :func:`cyrt.quantile`.
+    """
     return _quantile(a, q, 100, axis, method, keepdims, "nanpercentile", True)
 
 
@@ -401,7 +448,18 @@ def _variables(m: Array, rowvar: bool, name: str) -> Array:
 
 
 def corrcoef(x: Array, y: Array | None = None, rowvar: bool = True, *, dtype: Any = None) -> Array:
-    """The correlation coefficients of variables, from -1 to 1; see :func:`cyrt.cov`."""
+    """The correlation coefficients of variables, from -1 to 1; see :func:`cyrt.cov`.
+
+    Parameters
+    ----------
+    x, y, rowvar, dtype
+        As for :func:`cyrt.cov`; `x` is the argument `m` there.
+
+    Returns
+    -------
+    Array
+        One row and one column for each variable; 0-dimensional for a single one.
+    """
     check_devices("corrcoef", x=x, y=y)
     found = cov(x, y, rowvar, dtype=dtype)
     if found.ndim == 0:

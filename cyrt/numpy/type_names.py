@@ -41,7 +41,16 @@ csingle, cdouble = map(dtype, ("complex64", "complex128"))
 
 
 def promote_types(type1: Any, type2: Any, /) -> DType:
-    """The type to which two types promote; see :func:`cyrt.result_type`."""
+    """The type to which two types promote; see :func:`cyrt.result_type`.
+
+    Parameters
+    ----------
+    type1, type2 : DType, or another argument of :func:`cyrt.dtype`
+
+    Returns
+    -------
+    DType
+    """
     return result_type(dtype(type1), dtype(type2))
 
 
@@ -59,10 +68,28 @@ def issubdtype(arg1: Any, arg2: Any, /) -> bool:
 
 
 def iscomplexobj(x: Any) -> bool:
-    """Whether the type is complex, whatever the values are."""
+    """Whether the type is complex, whatever the values are.
+
+    Parameters
+    ----------
+    x : Array or other object
+
+    Returns
+    -------
+    bool
+    """
     return x.dtype.kind == "c" if isinstance(x, Array) else bool(np.iscomplexobj(x))
 
 
 def isrealobj(x: Any) -> bool:
-    """Whether the type is not complex."""
+    """Whether the type is not complex.
+
+    Parameters
+    ----------
+    x : Array or other object
+
+    Returns
+    -------
+    bool
+    """
     return not iscomplexobj(x)

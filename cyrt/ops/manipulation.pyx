@@ -179,18 +179,50 @@ def stack(arrays, axis=0, out=None):
 
 
 def concatenate(arrays, /, axis=0, out=None):
-    """Join arrays along an axis: NumPy's name of :func:`cyrt.concat`."""
+    """Join arrays along an axis: NumPy's name of :func:`cyrt.concat`.
+
+    Parameters
+    ----------
+    arrays, axis, out
+        As for :func:`cyrt.concat`.
+
+    Returns
+    -------
+    Array
+    """
     return concat(arrays, axis, out)
 
 
 def hstack(arrays, /):
-    """Join arrays along the second axis, or along the first if they have one dimension."""
+    """Join arrays along the second axis, or along the first if they have one dimension.
+
+    Parameters
+    ----------
+    arrays : sequence of Array or sequence of numbers
+        Arrays whose shapes are equal except along that axis.
+
+    Returns
+    -------
+    Array
+        An array of the type to which the types of the arrays promote.
+    """
     parts = [atleast_1d(each) for each in arrays_of(arrays, "hstack")]
     return concat(parts, axis=0 if parts[0].ndim == 1 else 1)
 
 
 def vstack(arrays, /):
-    """Join arrays along the first axis; one-dimensional arrays become rows."""
+    """Join arrays along the first axis; one-dimensional arrays become rows.
+
+    Parameters
+    ----------
+    arrays : sequence of Array or sequence of numbers
+        Arrays whose shapes are equal except along that axis.
+
+    Returns
+    -------
+    Array
+        An array of the type to which the types of the arrays promote.
+    """
     return concat([atleast_2d(each) for each in arrays_of(arrays, "vstack")])
 
 

@@ -136,15 +136,42 @@ cdef object numpy_cumulative(int op, str name, object x, object axis, object dty
 
 
 def cumsum(x, axis=None, dtype=None, out=None):
-    """Compute :func:`cumulative_sum` in NumPy's form: without an axis x is flattened in C order."""
+    """Compute :func:`cumulative_sum` in NumPy's form: without an axis x is flattened in C order.
+
+    Parameters
+    ----------
+    x, dtype
+        As for :func:`cumulative_sum`.
+    axis : int, optional
+        The axis. Default: x is flattened in C order first.
+    out : Array, optional
+        The array that receives the result, cast to the array's type within its kind.
+
+    Returns
+    -------
+    Array
+    """
     if recording and is_followed(x):
         return record_call(cumsum, (x, axis, dtype, out))
     return numpy_cumulative(SUM, "cumsum", x, axis, dtype, out)
 
 
 def cumprod(x, axis=None, dtype=None, out=None):
-    """Compute :func:`cumulative_prod` in NumPy's form: without an axis x is flattened in C
-    order."""
+    """Compute :func:`cumulative_prod` in NumPy's form: without an axis x is flattened in C order.
+
+    Parameters
+    ----------
+    x, dtype
+        As for :func:`cumulative_prod`.
+    axis : int, optional
+        The axis. Default: x is flattened in C order first.
+    out : Array, optional
+        The array that receives the result, cast to the array's type within its kind.
+
+    Returns
+    -------
+    Array
+    """
     if recording and is_followed(x):
         return record_call(cumprod, (x, axis, dtype, out))
     return numpy_cumulative(PRODUCT, "cumprod", x, axis, dtype, out)

@@ -539,19 +539,48 @@ def squeeze(x, /, axis=None):
 
 
 def atleast_1d(*arrays):
-    """Return views of at least one dimension: a view for one array, otherwise a tuple."""
+    """Return views of at least one dimension.
+
+    Parameters
+    ----------
+    *arrays : Array
+
+    Returns
+    -------
+    Array or tuple of Array
+        A view for one array, otherwise a tuple of views.
+    """
     return each_of("atleast_1d", arrays, {0: (0,)})
 
 
 def atleast_2d(*arrays):
-    """Return views of at least two dimensions, new ones first: a view for one array, otherwise a
-    tuple."""
+    """Return views of at least two dimensions, new ones first.
+
+    Parameters
+    ----------
+    *arrays : Array
+
+    Returns
+    -------
+    Array or tuple of Array
+        A view for one array, otherwise a tuple of views.
+    """
     return each_of("atleast_2d", arrays, {0: (0, 1), 1: (0,)})
 
 
 def atleast_3d(*arrays):
-    """Return views of at least three dimensions: ``(n,)`` becomes ``(1, n, 1)`` and ``(m, n)``
-    becomes ``(m, n, 1)``. The result is a view for one array, otherwise a tuple."""
+    """Return views of at least three dimensions.
+
+    Parameters
+    ----------
+    *arrays : Array
+
+    Returns
+    -------
+    Array or tuple of Array
+        A view for one array, otherwise a tuple of views. ``(n,)`` becomes ``(1, n, 1)``, and
+        ``(m, n)`` becomes ``(m, n, 1)``.
+    """
     return each_of("atleast_3d", arrays, {0: (0, 1, 2), 1: (0, 2), 2: (2,)})
 
 
