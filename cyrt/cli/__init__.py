@@ -25,10 +25,10 @@ from cyrt.cli.output import (
 __all__ = ["main"]
 
 COMMANDS = {
-    "info": "driver, devices, compiler, libraries, and what is missing",
-    "bench": "microbenchmarks; each checks its results first",
+    "info": "show the driver, devices, compiler and libraries, and what is missing",
+    "bench": "run microbenchmarks, each of which checks its results",
     "graph": "run a script and draw the batches that it launched",
-    "cache": "the compiled kernels kept on disk",
+    "cache": "list, show, verify or remove the compiled kernels on disk",
 }
 # The distribution of a package whose name it does not have.
 _DISTRIBUTIONS = {"cuda": "cuda-pathfinder"}
@@ -103,7 +103,7 @@ def _import(name: str) -> ModuleType:
 
 def _parse(arguments: list[str]) -> tuple[ModuleType, argparse.Namespace]:
     """The command's module, and its options; a script's own arguments are ``script_arguments``."""
-    parser = _Parser(prog="python -m cyrt", description="cyrt's tools")
+    parser = _Parser(prog="python -m cyrt", description="The tools of cyrt.")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     chosen = _find_command(arguments)
     for name, summary in COMMANDS.items():

@@ -36,23 +36,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "cyrt's source."
     )
     parser.add_argument(
-        "--case", action="append", metavar="NAME", help="only this case; repeatable"
+        "--case", action="append", metavar="NAME", help="measure only this case; repeatable"
     )
     parser.add_argument(
         "--rounds",
         type=int,
         default=60,
         metavar="N",
-        help="measurements of each; the median counts (default: 60)",
+        help="the number of measurements of each program, whose median is shown (default: 60)",
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there as well")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw them: .svg, .png or .pdf")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
+    parser.add_argument(
+        "--plot", type=Path, metavar="FILE", help="also draw the figures: .svg, .png or .pdf"
+    )
     parser.add_argument(
         "--compare",
         nargs=2,
         type=Path,
         metavar=("A", "B"),
-        help="measure nothing; print the figures of two files written by --json, and B / A",
+        help="do not measure; print the figures of two files that --json wrote, and B / A",
     )
 
 
@@ -101,7 +103,7 @@ def run(options: argparse.Namespace, cases: Mapping[str, Case] = CASES) -> int:
 
 
 def run_script(cases: Mapping[str, Case], arguments: list[str] | None = None) -> int:
-    """Run a script's cases with the command's options; returns the exit status."""
+    """Run a script's cases with the command's options, and return the exit status."""
     parser = argparse.ArgumentParser()
     add_arguments(parser)
     parser.description, parser.epilog = None, f"cases: {', '.join(cases)}"

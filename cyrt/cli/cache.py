@@ -27,16 +27,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION")
     parser.set_defaults(action="list")
     actions.add_parser(
-        "list", help="kernels, architecture, size and age of each entry; the default"
+        "list", help="show each entry's kernels, architecture, size and age (the default)"
     )
-    show = actions.add_parser("show", help="one entry in full")
-    show.add_argument("key", metavar="KEY", help="as `list` shows it, or how it begins")
+    show = actions.add_parser("show", help="show one entry completely")
+    show.add_argument("key", metavar="KEY", help="the key that `list` shows, or its beginning")
     actions.add_parser("clear", help="remove all entries")
     actions.add_parser("verify", help="check every entry's checksum")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run an action; returns 1 if an entry is damaged.
+    """Run an action, and return the exit status: 1 if an entry is damaged.
 
     Raises
     ------

@@ -36,8 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.allow_abbrev = False
     parser.usage = "%(prog)s [-h] SCRIPT [ARGUMENT ...] [-o FILE] [--dot FILE] [-- ARGUMENT ...]"
     parser.description = (
-        "Run a script and draw the batches that it launched. Arguments that are not named here are "
-        "the script's, and so is everything after --."
+        "Run a script and draw the batches that it launched. Arguments that are not listed here, "
+        "and all arguments after --, are passed to the script."
     )
     parser.add_argument(
         "script", metavar="SCRIPT", help="a Python file, or a folder or archive with a __main__.py"
@@ -46,18 +46,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o",
         metavar="FILE",
         dest="picture",
-        help="the picture: .svg or .png; by default SCRIPT_graph.svg in the current folder",
+        help="the picture's file: .svg or .png; by default SCRIPT_graph.svg in the current folder",
     )
     parser.add_argument(
         "--dot",
         metavar="FILE",
-        help="write every operation in Graphviz's language there as well: .dot or .gv",
+        help="also write every operation to FILE in Graphviz's language: .dot or .gv",
     )
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run a script as ``__main__`` and draw the distinct batches, in order of their first use, and
-    behind them those that were compiled into fewer kernels.
+    """Run a script as ``__main__``, and draw the distinct batches in order of their first use.
+
+    The batches that were compiled into fewer kernels follow.
 
     Returns
     -------

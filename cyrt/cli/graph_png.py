@@ -27,7 +27,7 @@ def problem() -> str | None:
 
 
 def png(svg: str) -> bytes:
-    """Return the bytes of a PNG file; :func:`problem` is None.
+    """Return the bytes of a PNG file. It requires that :func:`problem` returns None.
 
     The SVG is scaled to a page, where one can zoom in; in the PNG everything must be legible.
     """

@@ -1,4 +1,4 @@
-"""``python -m cyrt info``: driver, devices, compiler and libraries, and those that are missing."""
+"""``python -m cyrt info``: the driver, devices, compiler, libraries, and the missing parts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the facts; returns 1 if kernels cannot be compiled.
+    """Print the facts, and return the exit status: 1 if kernels cannot be compiled.
 
     Raises
     ------

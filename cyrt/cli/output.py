@@ -86,7 +86,7 @@ def say(text: str) -> None:
 
 
 def one_line(error: Exception | str) -> str:
-    """An error's text, the lines of which are sentences, on one line."""
+    """Return an error's text on one line; its lines are sentences."""
     lines = (line.strip().removesuffix(".") for line in str(error).splitlines())
     return ". ".join(filter(None, lines))
 
@@ -110,8 +110,8 @@ def unwritable(file: Path) -> str | None:
 
 
 def check_cache_folder(folder: Path) -> None:
-    """Refuse a path that is not a folder, or a folder that cannot be read or made; change
-    nothing."""
+    """Refuse a path that is not a folder, and a folder that cannot be read or created, without
+    changing anything."""
     try:
         if folder.is_dir():
             os.listdir(folder)
@@ -130,7 +130,7 @@ def check_cache_folder(folder: Path) -> None:
 
 
 def console() -> Console:
-    """A console that folds lines in a narrow terminal only, and prints brackets as they are."""
+    """Return a console that folds lines only in narrow terminals, and prints brackets unchanged."""
     from rich.console import Console
 
     # rich takes a terminal that calls itself "dumb" for one of 80 columns.
