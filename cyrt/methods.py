@@ -1,9 +1,9 @@
-"""Binding of methods, after all floors are loaded.
+"""Binding of methods to the functions that they call, after both are loaded.
 
-The methods of arrays are declared in ``operators.pyx`` and ``ndarray.pyx``, on lower floors than
-the functions that they call. This module binds the functions to the methods. It also adds NumPy's
-methods of ufuncs, such as ``add.reduce``, to functions of two operands. If a method has the same
-arguments as the function, the function itself is the method.
+The methods of arrays are declared in ``operators.pyx`` and ``ndarray.pyx``, on lower floors (see
+docs/architecture.md) than these functions. This module binds the functions to the methods. It also
+adds NumPy's methods of ufuncs, such as ``add.reduce``, to functions of two operands. If a method
+has the same arguments as the function, the function itself is the method.
 """
 
 # ruff: noqa: F401  # bind() takes the names of functions from this module

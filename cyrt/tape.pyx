@@ -731,7 +731,7 @@ cdef class Differentiable:
     cdef Vectorcall vectorcall
     cdef object function
     cdef tuple names
-    cdef list defaults          # of the parameters, in their order
+    cdef list defaults          # the parameters' defaults, in order
     cdef int num_positional
     cdef dict __dict__
 

@@ -1,4 +1,4 @@
-"""The cases by name: the programs of each, and the floors with which it is compared."""
+"""The cases by name, each with its programs and with the floors to which it is compared."""
 
 from __future__ import annotations
 

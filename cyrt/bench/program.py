@@ -1,7 +1,8 @@
 """The interface of the measured programs, which are small kernels on 1,024 floats.
 
-Each program keeps counting: the values in its memory follow from all operations since it was made,
-so its check finds any operation that was lost, doubled or out of order, measured ones included.
+Each program keeps counting: the values in its memory follow from all operations since it was
+created. So its check finds every operation that was lost, doubled or out of order, also a measured
+one.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """The thread that compiles fused kernels, for which nothing waits.
 
 INVARIANTS
-- One batch is compiled at a time, of those that wait the one that was launched last: a batch of a
-  loop that has ended does not keep those of the next loop waiting.
-- The compiler runs with low priority, in a thread of its own: one that holds the GIL while other
-  processes come first would make the program wait.
-- Threads that end with the process: its end waits for none of them. NVRTC would crash if its exit
-  functions ran while it compiles, so the process then ends without these (see cyrt/leaving).
+- One batch is compiled at a time: of the waiting batches, the one that was launched last. So a
+  batch of a loop that has ended does not delay the batches of the next loop.
+- Only the compiler runs with low priority, in a thread of its own: a thread of low priority that
+  held the GIL would make the program wait while other processes run.
+- The end of the process waits for none of these threads. NVRTC would crash if its exit functions
+  ran while it compiles, so the process then ends without them (see cyrt/leaving).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The fastest plan of cuDNN for a convolution: measured on request, and stored.
 
 A choice is an entry of the disk cache, keyed by the problem, the device's name and the library's
-version. The measured calls are those that will run: recorded templates, on more memory than the
+version. The measured calls are recorded templates, as in programs, and use more memory than the
 device's cache holds.
 """
 

@@ -1,4 +1,4 @@
-"""Captures of other libraries' calls, and what they show of each other."""
+"""Captures of other libraries' calls, and comparisons of what they contain."""
 
 import gc
 import struct

@@ -1,8 +1,8 @@
 """Units of a batch: nodes that run as one, in an order without a cycle.
 
 INVARIANTS
-- A node depends on what wrote the memory that it uses, and, if it writes that, on what has read it
-  since: the edges of a recording have more order than this.
+- A node depends on the nodes that wrote the memory that it uses and, if it writes that memory, on
+  the nodes that have read it since. The edges of a recording order nodes more strictly than this.
 - Units depend on one another without a cycle. So units are joined only if no path leads from one of
   them to another through a third one.
 """

@@ -39,7 +39,7 @@ cdef enum:
 cdef str NO_SCRATCH = "there is no scratch memory to learn the call in"
 
 cdef Set[SETS] templates
-cdef Py_ssize_t num_templates = 0       # in the store
+cdef Py_ssize_t num_templates = 0       # the number of templates in the store
 cdef Py_ssize_t most_templates = 0      # CYRT_TEMPLATE_CACHE_SIZE
 cdef unsigned long long clock = 0
 cdef unsigned long long last_serial = 0
@@ -297,8 +297,8 @@ cdef int set_tokens(list kernels, list captured) except -1:
     """Set the tokens of kernels that do not all run in order, and return how many there are. Where
     there are no more tokens, a kernel waits for more than it has to."""
     cdef TemplateKernel kernel
-    cdef list lanes = [], tails = []        # of each lane its token, and its last kernel
-    cdef list of_kernel = [0] * len(kernels)    # lanes
+    cdef list lanes = [], tails = []        # each lane's token, and each lane's last kernel
+    cdef list of_kernel = [0] * len(kernels)    # each kernel's lane
     cdef int count = 0
     if all([(<CapturedKernel>captured[i]).sources == (i - 1,) for i in range(1, len(captured))]):
         return 0

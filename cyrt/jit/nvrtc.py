@@ -1,4 +1,4 @@
-"""The NVRTC library: loaded at its first use; one function per compilation."""
+"""The NVRTC library, which is loaded at its first use, and a function that compiles a source."""
 
 from __future__ import annotations
 

@@ -16,9 +16,9 @@ from cyrt.runtime.integers cimport described
 
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
-    long long as_long_long "PyLong_AsLongLongAndOverflow"(object, int*) noexcept   # of an exact int
+    long long as_long_long "PyLong_AsLongLongAndOverflow"(object, int*) noexcept   # exact ints
     int PyFloat_Pack2(double, char*, int) except -1
-    int pack_half "PyFloat_Pack2"(double, char*, int) noexcept      # of a number within MOST_HALF
+    int pack_half "PyFloat_Pack2"(double, char*, int) noexcept      # up to MOST_HALF
     int PyBool_Check(object)
     int PyComplex_Check(object)
     Py_complex PyComplex_AsCComplex(object) except *    # Cython's own declaration has no errors
@@ -43,7 +43,7 @@ cdef int[8] _BITS = [8, 8, 16, 16, 32, 32, 64, 64]
 cdef inline bint is_in_range(ParamCode code, unsigned int size, long long number) noexcept:
     """Return whether a parameter of an integer type holds the number."""
     cdef bint signed = code >= I8 and (<int>code - <int>I8) % 2 == 0
-    cdef int bits = 8 * size - 1            # of the number besides its sign
+    cdef int bits = 8 * size - 1            # the number has them besides its sign
     if number < 0:
         return (signed or code < I8) and number >> bits == -1
     return bits + (not signed) > 63 or number >> bits + (not signed) == 0

@@ -47,7 +47,7 @@ cdef class Variant:
     cdef Kernel kernel
     cdef int ordinal
     cdef Forms forms
-    cdef Geometry geometry      # of a launch, but for the grid
+    cdef Geometry geometry      # a launch's geometry, except the grid
     cdef unsigned int ctas      # Triton's grid counts clusters of so many blocks
 
 

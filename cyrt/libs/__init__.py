@@ -1,1 +1,1 @@
-"""Libraries of NVIDIA's that cyrt calls, each found and opened at its first use."""
+"""NVIDIA's libraries that cyrt calls; each is found and opened at its first use."""

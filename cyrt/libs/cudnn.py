@@ -1,5 +1,7 @@
-"""cuDNN through nvidia-cudnn-frontend: convolutions and attention, on a path that only the first
-call of a kind takes."""
+"""cuDNN through nvidia-cudnn-frontend: convolutions and attention.
+
+Only the first call of each kind uses this module.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""cuSOLVER: factorizations of matrices, eigenvalues and singular values. The calls are described
-here; cyrt/linalg/library_calls.pyx makes them.
+"""cuSOLVER: factorizations of matrices, eigenvalues and singular values.
+
+The calls are described here; cyrt/linalg/library_calls.pyx makes them.
 
 Values are those of cusolverDn.h and cusolver_common.h. Matrices are stored by columns.
 """

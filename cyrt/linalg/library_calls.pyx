@@ -139,7 +139,7 @@ cdef class KnownCall:
     cdef object library
     cdef str name, text
     cdef str refusal                # why the library does not provide it; None: it does
-    cdef Runnable runnable          # for explanations
+    cdef Runnable runnable          # what `explain` shows of the call
     cdef Function function, query   # `query` tells the sizes of the workspaces; NULL: none
     cdef unsigned long long[MOST_WORDS] words, query_words
     # The Variable that each word is; -1: the word is a constant.

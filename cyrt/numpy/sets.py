@@ -216,9 +216,8 @@ def setdiff1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Array:
 def setxor1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Array:
     """The unique elements that only one of two arrays has, ascending.
 
-    The call waits for their number.
-
-    NaN of one array differs from NaN of the other, as in NumPy.
+    The call waits for their number. A NaN of one array differs from a NaN of the other, as in
+    NumPy.
 
     Parameters
     ----------

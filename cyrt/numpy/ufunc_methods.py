@@ -1,5 +1,4 @@
-"""The methods of NumPy's binary functions: ``reduce``, ``reduceat``, ``accumulate``, ``outer`` and
-``at``."""
+"""The methods of binary functions: ``reduce``, ``reduceat``, ``accumulate``, ``outer``, ``at``."""
 
 from __future__ import annotations
 

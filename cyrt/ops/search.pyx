@@ -1,4 +1,4 @@
-"""Searches: positions in a sorted array, and of nonzero elements."""
+"""Searches for positions in a sorted array, and for the positions of nonzero elements."""
 
 from libc.string cimport memset
 

@@ -35,7 +35,7 @@ from cyrt.trees cimport Structure, append_like
 from cyrt.trees import flatten
 
 cdef enum:
-    NUM_TYPES = 4               # of parameters
+    NUM_TYPES = 4               # the number of element types that parameters may have
 
 cdef int FLOAT32 = dtype_code("float32"), FLOAT64 = dtype_code("float64")
 cdef int INT32 = dtype_code("int32"), SQUARE_SUM = op_code("square_sum")
@@ -48,7 +48,7 @@ cdef dict curves = {"cosine": 0, "linear": OPTIMIZER_LINEAR, "exponential": OPTI
 # The bytes that a tensor or an array of the state has.
 cdef struct Range:
     CUdeviceptr begin, end
-    Py_ssize_t index            # of the leaf; behind the leaves, those of the state
+    Py_ssize_t index            # the leaf's index; the state's arrays follow the leaves
 
 
 cdef int compare_ranges(const void* a, const void* b) noexcept nogil:
@@ -93,8 +93,8 @@ cdef class Optimizer:
     cdef str name, text
     cdef int op, moments
     cdef Numbers numbers
-    cdef Array given_rate       # None: the numbers have the schedule
-    cdef Structure structure    # of the last parameters
+    cdef Array given_rate       # the array lr; None: the numbers have the schedule
+    cdef Structure structure    # the structure of the last parameters
 
     def __init__(self):
         raise TypeError("cyrt.optim.sgd, adam, adamw and lion make an Optimizer")

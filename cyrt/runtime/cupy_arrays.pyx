@@ -16,7 +16,7 @@ cdef enum:
     UNKNOWN = 255           # the code of an element type that DLPack does not have
 
 cdef DLPackExchangeAPI functions
-cdef int64_t[MOST_NDIM] shape, strides          # of the array that was described last
+cdef int64_t[MOST_NDIM] shape, strides          # those of the array that was described last
 cdef dict codes = {"i": KDL_INT, "u": KDL_UINT, "f": KDL_FLOAT, "c": KDL_COMPLEX, "b": KDL_BOOL}
 cdef dict types = {}                            # code and bits of each dtype that was met
 cdef object get_current_stream

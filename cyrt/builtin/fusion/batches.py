@@ -1,4 +1,4 @@
-"""The fused plan of a batch: what can be one kernel, what that need not write, and its code.
+"""The fused plan of a batch: its kernels, the results that these need not write, and their code.
 
 INVARIANTS
 - The result of an operation is not written if its memory had another owner when the batch was

@@ -1,7 +1,7 @@
-"""Whether the compiler makes of an operation what the one of the prebuilt kernels made of it.
+"""Whether the installed compiler translates an operation as the prebuilt kernels' compiler did.
 
 NVRTC's versions differ in functions such as erf. An operation whose kernel is prebuilt is fused
-only if the arithmetic of both is equal, instruction for instruction and number for number: its
+only if the arithmetic of both is equal, instruction for instruction and number for number. So its
 results do not depend on whether it is fused.
 """
 

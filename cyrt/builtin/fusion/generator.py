@@ -1,9 +1,9 @@
 """The source of a fused kernel, its parameters and its geometry, from runs of operations.
 
 INVARIANTS
-- Equal runs give equal text: addresses, sizes, strides and numbers are parameters. What is compiled
-  in are the operations, their types, which values they share, which of them are stored, and along
-  which dimensions an operand's stride is 0, or 1 along the innermost one.
+- Equal runs give equal text: addresses, sizes, strides and numbers are parameters. Compiled in are
+  the operations, their types, the values that they share, the values that are stored, the
+  dimensions along which an operand's stride is 0, and whether it is 1 along the innermost one.
 - A value in registers has its element type, rounded as if it had been stored and loaded.
 - Every parameter that a node's own parameters hold is copied from there, byte for byte.
 """

@@ -1,9 +1,9 @@
 """A run: operations that one thread can compute, element by element, with values in registers.
 
 INVARIANTS
-- All operations of a run have one index space: element i of each is computed by one thread. With
-  reductions it is rows of elements: a reduction's result, and what follows from such results alone,
-  is a value for each row.
+- All operations of a run have one index space: element i of each is computed by one thread. If
+  there are reductions, the space is rows of elements: a reduction has a result for each row, and so
+  has an operation on such results alone.
 - Two accesses of a run to overlapping memory, one of them a write, are of equal places: the same
   elements in the same order.
 - All reductions of a run divide rows between threads alike.

@@ -1,5 +1,4 @@
-"""Values that are combined with elements at keys; several values of one key are combined in
-order."""
+"""Combinations of values with the elements at keys; the values of one key are combined in order."""
 
 from __future__ import annotations
 
