@@ -11,9 +11,9 @@ cdef enum Kind:
 
 cdef class Structure:
     cdef Kind kind
-    cdef type type              # of the nest; None: a leaf, or nothing
-    cdef tuple keys             # of a dict, or the names of a dataclass's fields
-    cdef tuple children         # a Structure each
+    cdef type type              # the nest's type; None: it is a leaf, or nothing
+    cdef tuple keys             # the keys of a dict, or the names of a dataclass's fields
+    cdef tuple children         # the Structure of each entry
     cdef readonly Py_ssize_t num_leaves
 
 # Append the leaves of a nest; return whether it has a given structure, or False with some leaves

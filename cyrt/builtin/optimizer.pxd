@@ -23,7 +23,7 @@ cdef struct Tensor:
     PyObject* gradient
     long long count
     long long tile
-    Py_ssize_t index            # in the caller's list
+    Py_ssize_t index            # the index in the caller's list
 
 # Memory whose addresses the numbers of a launch have besides those of the tensors, borrowed.
 cdef struct Others:

@@ -71,10 +71,10 @@ cdef class Fusion(Execs):
     # The nodes of the script, without references. The parameters and geometry are those of the last
     # launch of the fused plan, or those that it was made of.
     cdef Recording* plain
-    cdef char* dead             # for each use: whether its memory had another owner at the launch
+    cdef char* dead             # whether the memory of each use had another owner at the launch
     cdef Recording* recording   # the nodes of the fused plan; NULL: it is not complete
     cdef Executable exec        # the executable graph of the fused plan
-    cdef char* patched          # for each of its nodes: whether the last launch patched it
+    cdef char* patched          # whether the last launch patched each of the fused plan's nodes
     # The parts of the parameters and geometry that must be as in `plain`, and the parts that are
     # copied to `recording`.
     cdef Extents equal_params, equal_geometry
@@ -86,7 +86,7 @@ cdef class Fusion(Execs):
     cdef int num_unwritten
     cdef list functions         # the fused kernels
     cdef list names_            # the name of the kernel of each of the script's nodes
-    cdef list held_             # for each node of the fused plan, the script's nodes that it runs
+    cdef list held_             # the script's nodes that each node of the fused plan runs
     cdef readonly unsigned long long launches
     cdef readonly unsigned long long used   # the clock of plans at the script's last launch
     cdef readonly unsigned int epoch    # the epoch of the device's context

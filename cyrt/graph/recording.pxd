@@ -134,7 +134,7 @@ cdef struct Recording:
     bint repeats                # it was launched as a whole, and may be replayed
     bint busy                   # it is being replayed or launched
     unsigned long long used     # the value of Replay.clock at its last launch
-    Step* steps                 # of the nodes whose key is STEP; NULL: none
+    Step* steps                 # the steps of nodes whose key is STEP; NULL: none
     int step_room
     Recording* following        # the script that was launched after it; NULL: none was
     PyObject* plan              # a counted reference to the Plan that ran it; NULL: none

@@ -68,7 +68,7 @@ cdef class Template:
     cdef readonly int num_tokens    # 0: the kernels run in order
     cdef readonly object call   # the opaque call; None for other calls
     cdef Code code              # keeps the code of an opaque call loaded; None for other calls
-    cdef readonly str reason    # for which the call is opaque or refused; else None
+    cdef readonly str reason    # why the call is opaque or refused; None: it is neither
     cdef readonly bint refused  # the library does not provide it: other kernels have to run
     cdef bint undeclared        # it uses memory that is no operand
     cdef readonly size_t workspace

@@ -31,7 +31,7 @@ cdef struct Thread:
     unsigned long long tape     # number of its open tape; 0: none
     unsigned long long live     # mask of the levels that record now
     int suspended               # depth of calls inside which nothing is recorded
-    const unsigned long long* masks     # of the tape's nodes
+    const unsigned long long* masks     # the masks of the tape's nodes
     void* current               # the Tape
 
 # Return the calling thread's state.
