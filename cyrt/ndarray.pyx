@@ -601,7 +601,7 @@ cdef class Array(Operators):
         dl_device : tuple of int, optional
             The requested device: this one, or ``(1, 0)``, the host.
         copy : bool, optional
-            True exports a copy; False never copies.
+            Whether a copy is exported. With False, no copy is made; by default, only if needed.
 
         Raises
         ------

@@ -100,7 +100,7 @@ cdef object left_of_numpy(object ufunc, object left):
 
 
 cdef object kept(object x):
-    """Return what a function is given whose result overwrites x: the gradient needs x as it was."""
+    """Return the argument of a function whose result overwrites x; a copy if a gradient needs x."""
     return x.copy() if recording and is_followed(x) else x
 
 

@@ -45,9 +45,9 @@ cdef inline long long floor_quotient(long long n, long long divisor) noexcept:
 cdef bint set_phases(ConvPhases* args, ConvPhaseWeight* weight, const Sliding* s) noexcept:
     """Set the windows of places in two dimensions; return whether they are phases' windows.
 
-    Output p and the source's element e meet at tap p + origin - stride * e of the filter. Of a
-    place i, p is stride * i + phase - shift, so that e - i lies between two numbers, for all phases
-    and taps. The shift is the one for which these are nearest to each other."""
+    Output p and the source's element e meet at tap p + origin - stride * e of the filter. For place
+    i, p is stride * i + phase - shift, so that e - i lies between two numbers, for all phases and
+    taps. The shift is the one for which these numbers are nearest to each other."""
     cdef long long stride = s.spacing[0], origin, low, high
     cdef unsigned int shift
     cdef int d

@@ -25,7 +25,7 @@ _TYPES = {
 _FLOAT8 = re.compile(r"fp8e\w+$")
 _LONG_NAME = re.compile(r"^(?:tl\.)?(?:(u?)int(\d+)|float(\d+)|b(float16)|(bool))$")
 _CONSTANT = "constexpr"
-#: Of metadata: what a launch needs to know, and the names of the hidden trailing pointers.
+#: The metadata that a launch needs, and the names of the hidden trailing pointers.
 _NEEDED = ("name", "shared", "num_warps", "target")
 _SCRATCH = ("global_scratch_size", "profile_scratch_size")
 

@@ -132,7 +132,7 @@ class Matrix:
     ----------
     dtype : str
     rows, columns : int
-        Of the matrix in memory.
+        The shape of the matrix in memory.
     step : int
         Elements from one column to the next.
     transposed : bool

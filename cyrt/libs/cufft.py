@@ -119,7 +119,7 @@ class Transform:
     sizes : tuple of int
         The points of a transform along each axis.
     source, target : Points
-        The input and the output. Of a transform between real numbers and half a spectrum, the last
+        The input and the output. In a transform between real numbers and half a spectrum, the last
         axis of the spectrum has ``sizes[-1] // 2 + 1`` points.
     batch : int
     inverse : bool

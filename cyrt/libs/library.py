@@ -50,7 +50,7 @@ class CLibrary(ABC):
     version : int
         `dotted` is it as text.
     functions : dict
-        Those of `signatures` by name.
+        The functions of `signatures` by name.
     """
 
     title: ClassVar[str]  # the name in messages

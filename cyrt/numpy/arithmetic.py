@@ -196,9 +196,9 @@ def frexp(x: Array, /) -> tuple[Array, Array]:
     Returns
     -------
     mantissa : Array
-        Of x's type. Where x is 0, infinite or NaN, the mantissa is x.
+        An array of x's type. Where x is 0, infinite or NaN, the mantissa is x.
     exponent : Array
-        Type int32; 0 where x is 0, infinite or NaN. ``ldexp(mantissa, exponent)`` is x.
+        An array of int32; 0 where x is 0, infinite or NaN. ``ldexp(mantissa, exponent)`` is x.
 
     Examples
     --------

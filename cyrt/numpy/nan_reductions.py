@@ -270,7 +270,8 @@ def nanvar(
     Returns
     -------
     Array
-        NaN where the divisor is not positive; for integers as in :func:`cyrt.var`.
+        An array of the shape without the axes; NaN where the divisor is not positive. For integers
+        the result is that of :func:`cyrt.var`.
     """
     x = _cast_input(check_real(x, "nanvar: x"), dtype, "nanvar")
     ddof = reduce.correction_of(ddof, correction)
@@ -304,7 +305,7 @@ def nanstd(
     Returns
     -------
     Array
-        NaN where the divisor is not positive.
+        An array of the shape without the axes; NaN where the divisor is not positive.
     """
     check_real(x, "nanstd: x")
     return elementary.sqrt(

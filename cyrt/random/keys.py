@@ -200,7 +200,7 @@ def keyed(function: _Function) -> _Function:
 
 
 def _refuse_position(function: Callable[..., Any]) -> NoReturn:
-    """Raise TypeError for a key among the arguments that are given by position, as JAX has it."""
+    """Raise a TypeError if a key is passed by position, as in JAX."""
     kinds = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.VAR_POSITIONAL)
     names = [each.name for each in signature(function).parameters.values() if each.kind in kinds]
     raise TypeError(
