@@ -1,6 +1,7 @@
 """Random numbers that a formula computes from those of other distributions.
 
-Names and parameters are NumPy's. Parameters may be arrays, as in :mod:`cyrt.random.variates`.
+Names and parameters are NumPy's. Parameters may be arrays, as in :mod:`cyrt.random.variates`; their
+elements are not checked, and formulas such as ``scale * x`` also take invalid ones.
 """
 
 from __future__ import annotations

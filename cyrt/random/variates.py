@@ -2,7 +2,7 @@
 
 Parameters are numbers or arrays, which are broadcast with each other and with the size. Numbers are
 checked. Elements of arrays are not checked, because that would wait for the device: an invalid one
-gives NaN, or -1 where the results are integers.
+gives NaN, or -1 where the results are integers. A negative scale is a factor like any other.
 """
 
 from __future__ import annotations
