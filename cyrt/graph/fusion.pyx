@@ -350,7 +350,8 @@ cdef class Fusion(Execs):
                 node.serial if single else None,
                 (<const char*>plain.blob + node.params)[:node.param_bytes],
                 (geometry.grid[0], geometry.grid[1], geometry.grid[2]),
-                (geometry.block[0], geometry.block[1], geometry.block[2]), geometry.smem, uses))
+                (geometry.block[0], geometry.block[1], geometry.block[2]), geometry.smem,
+                uses))
         return found
 
     @property

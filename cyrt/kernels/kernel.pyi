@@ -11,7 +11,11 @@ _Size = SupportsIndex | tuple[SupportsIndex, ...]
 @final
 class Launch:
     def __call__(
-        self, *args: Any, reads: _Memory | None = None, writes: _Memory | None = None
+        self,
+        *args: Any,
+        reads: _Memory | None = None,
+        writes: _Memory | None = None,
+        cluster: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
     ) -> None: ...
 
 class Kernel:

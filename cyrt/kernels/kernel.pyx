@@ -73,7 +73,7 @@ cdef class Launch:
     def __init__(self, *args, **keywords):
         raise TypeError("a launch is made by kernel[grid, block]")
 
-    def __call__(self, *args, reads=None, writes=None):
+    def __call__(self, *args, reads=None, writes=None, cluster=None):
         """Put the kernel on the current stream.
 
         Parameters
@@ -89,6 +89,9 @@ cdef class Launch:
             pointers inside structs and behind ``T**``. Without both lists, a kernel with such
             parameters waits for all earlier work, and all later work waits for it. With one of
             them, its pointer arguments and the named memory determine its order.
+        cluster : int or tuple of up to three ints, optional
+            Blocks in a cluster; the grid must be a multiple of it. Clusters need compute capability
+            9.0. A kernel with ``__cluster_dims__`` needs no argument.
 
         Raises
         ------
@@ -96,11 +99,18 @@ cdef class Launch:
             An argument has a wrong type; the message shows the signature.
         ValueError
             An argument has a wrong layout or alignment (:class:`Kernel` has the rules), a Buffer
-            is freed or is on another device, or the geometry exceeds the limits of the kernel or
-            the device.
+            is freed or is on another device, the geometry exceeds the limits of the kernel or
+            the device, the grid is not a multiple of the cluster, or the device has no clusters.
         """
         if self.kernel is None:
             raise RuntimeError("the Launch was not made by kernel[grid, block]")
+        if cluster is not None:
+            from cyrt.kernels.encoder import current_encoder
+
+            current_encoder().add_kernel(
+                self.kernel, triple(self.geometry.grid), triple(self.geometry.block), args,
+                smem=self.geometry.smem, cluster=cluster, reads=reads, writes=writes)
+            return
         launch_any(self.kernel, &self.geometry, PySequence_Fast_ITEMS(args), len(args),
                    declared_memory(self.kernel.name, reads, writes))
 
@@ -118,7 +128,7 @@ cdef object call(object self, PyObject** args, size_t count, PyObject* keywords)
         launch((<Launch>self).kernel, &(<Launch>self).geometry, args, positional)
         return None
     return call_by_name(self, (<Launch>self).kernel.name, args, positional, <tuple>keywords,
-                        "cooperative= and cluster= are arguments of CommandEncoder.add_kernel("
+                        "cooperative= is an argument of CommandEncoder.add_kernel("
                         "kernel, grid, block, args)")
 
 
@@ -127,9 +137,11 @@ cdef object call_by_name(object launch, str kernel, PyObject** args, Py_ssize_t 
     cdef Py_ssize_t i
     values = [<object>args[i] for i in range(positional)]
     named = {name: <object>args[positional + i] for i, name in enumerate(keywords)}
-    for name in named.keys() - {"reads", "writes"}:
-        raise TypeError(f"{kernel}: a launch takes the kernel's arguments by their place, and by "
-                        f"name only reads= and writes=, not {name}=; {advice}")
+    allowed = ["reads=", "writes="] + ["cluster="] * isinstance(launch, Launch)
+    for name in named:
+        if f"{name}=" not in allowed:
+            raise TypeError(f"{kernel}: a launch takes the kernel's arguments by their place, and "
+                            f"by name only {', '.join(allowed)}; not {name}=: {advice}")
     return launch.__call__(*values, **named)
 
 

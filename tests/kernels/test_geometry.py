@@ -247,8 +247,13 @@ def test_clusters_are_of_the_device(module, y):
         ):
             with pytest.raises(ValueError, match=match):
                 encoder.add_kernel(module["count"], grid, 1, (y,), cluster=cluster)
+            with pytest.raises(ValueError, match=match):
+                module["count"][grid, 1](y, cluster=cluster)
         encoder.add_kernel(module["count"], 4, 1, (y,), cluster=2)
         assert y.item() == 4
+        module["count"][4, 1](y, cluster=2)
+        module["count"][4, 1](y, writes=[y], cluster=(2, 1, 1))
+        assert y.item() == 12
     else:
         with pytest.raises(
             ValueError,

@@ -139,7 +139,7 @@ def test_more_memory_than_fits_the_stack(module, memory):
         ({"reads": [None]}, TypeError, r"reads\[0\]: expected a Buffer, .* got NoneType"),
         ({"writes": [7]}, TypeError, r"writes\[0\]: expected a Buffer, .* got int"),
         ({"writes": [np.zeros(4)]}, TypeError, r"writes\[0\]: .*got ndarray"),
-        ({"read": []}, TypeError, r"store: .* by name only reads= and writes=, not read="),
+        ({"read": []}, TypeError, r"store: .* by name only reads=, writes=, cluster=; not read="),
     ],
 )
 def test_what_is_no_memory(module, memory, declared, error, match):

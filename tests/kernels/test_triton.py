@@ -153,7 +153,7 @@ def test_launches_check_their_arguments(rng):
     x = cyrt.zeros((2, 100), dtype=cyrt.float32)
     with pytest.raises(TypeError, match="expected 4 arguments, got 2\n  void softmax"):
         softmax[1](x, x)
-    with pytest.raises(TypeError, match=r"not BLOCK=; constants and num_warps are arguments of K"):
+    with pytest.raises(TypeError, match=r"not BLOCK=: constants and num_warps are arguments of K"):
         softmax[1](x, x, 100, 100, BLOCK=3)
     with pytest.raises(TypeError, match=r"argument 1 .*expected an array of float32, got an array"):
         softmax[1](cyrt.zeros(100, dtype=cyrt.int32), x, 100, 100)

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
-from common import Row, Session, main
+from common import Row, Session, main, settle_fusion
 from rounds.adam import Adam
 from rounds.k_means import KMeans
 from rounds.mlp import Training
@@ -68,6 +68,8 @@ def least(
     be `wanted`, a function of the number of operations."""
     times = []
     count = 100 if session.small else count
+    if not session.small:
+        settle_fusion(lambda: loop(count))
     for _ in range(1 if session.small else WARM + REPEATS):
         cyrt.synchronize()
         start = time.perf_counter()
@@ -175,6 +177,7 @@ def measure_program(session: Session, make: Callable[[bool], Rounds]) -> tuple[f
         settled = next(number for number, each in enumerate(counts) if is_settled(each, counts[-1]))
         rounds = math.ceil(OPERATIONS / count)
         times = []
+        settle_fusion(program.run)
         for _ in range(REPEATS):
             start = time.perf_counter()
             for _ in range(rounds):
