@@ -373,11 +373,12 @@ cdef class Fusion(Execs):
         units : list
             Its nodes in order, each with the indices of those that it waits for: ``(node,
             sources)``, or ``(kernel, sources)``. A kernel is ``(function, params, grid, block,
-            smem, nodes, numbers, addresses, unwritten)``: its `nodes` in order; `numbers` are ``(node,
-            source, target, size)``, parts of their parameters that may change, and where they are
-            in those of the kernel; `addresses` are ``(node, source, target, mask, equal)``,
-            addresses that may change, with the bits that must be 0, and ``(node, source)`` of those
-            that must be equal; `unwritten` are the nodes whose results it does not write.
+            smem, nodes, numbers, addresses, unwritten)``: its `nodes` in order; `numbers` are
+            ``(node, source, target, size)``, parts of their parameters that may change, and where
+            they are in those of the kernel; `addresses` are ``(node, source, target, mask,
+            equal)``, addresses that may change, with the bits that must be 0, and ``(node,
+            source)`` of those that must be equal; `unwritten` are the nodes whose results it does
+            not write.
         bytes_saved : int
             The bytes that a launch neither reads nor writes, and the plain nodes do.
         seconds : float
