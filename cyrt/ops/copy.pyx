@@ -135,6 +135,21 @@ cpdef object write_out(str name, Array result, object out):
     return out
 
 
+cdef bint is_variable(Array target) except -1:
+    """Whether the array views a variable of a module, whose block has no address."""
+    return live_block(target).address == 0
+
+
+cdef int assign_variable(Array target, object value) except -1:
+    """Assign by a copy: the variable may be in constant memory, which no kernel may write."""
+    cdef Array whole = new_array(device_of(target), target.code, target.ndim_, target.dims)
+    if isinstance(value, Array):
+        assign_array(whole, <Array>value)
+    else:
+        fill(whole, value)
+    return copy_memory(target, whole, None, False)
+
+
 cdef int assign_array(Array target, Array source) except -1:
     cdef long long[MAX_NDIM] steps
     cdef Operand[2] operands
@@ -148,6 +163,8 @@ cdef int assign_array(Array target, Array source) except -1:
     if overwrites(target, source, steps):
         source = duplicate(source)
         broadcast_steps(source, target.ndim_, target.dims, steps)
+    if is_variable(target) and target.dense:
+        return assign_variable(target, source)
     set_operand(&operands[0], target)
     set_operand(&operands[1], source)
     # Whole arrays are copied as one row, without strides.
@@ -163,6 +180,8 @@ cdef int assign_array(Array target, Array source) except -1:
 cdef int fill(Array target, object value) except -1:
     cdef Operand[2] operands
     check_writable(target)
+    if is_variable(target) and target.dense:
+        return assign_variable(target, value)
     memset(operands, 0, sizeof(operands))
     set_operand(&operands[0], target)
     put_number(target.code, value, operands[1].value)

@@ -144,6 +144,27 @@ def test_constants_are_ordered_inside_a_batch(constant):
         assert [read(out) for out in outs] == [[40], [90]]
 
 
+def test_a_constant_is_assigned_as_an_array(constant):
+    """No kernel writes it: that is a fault on the emulated device."""
+    factor = cyrt.asarray(constant.get_global("factor"), dtype="int32")
+    out = ints(0)
+    for value, found in (
+        (cyrt.asarray([1, 2], dtype="int32"), 20),
+        (cyrt.asarray([3.5, 4.5]), 40),
+        ([5, 6], 60),
+        (cyrt.asarray(7), 70),
+        (8, 80),
+        ([9, 1], 10),
+        (factor[::-1], 90),
+    ):
+        factor[...] = value
+        constant["scale"][1, 1](out)
+        assert read(out) == [found]
+    factor.fill(1)
+    factor[1:] = 11
+    assert factor.tolist() == [1, 11]
+
+
 @only_graphs
 def test_code_that_hides_its_variables_is_ordered(only_emulated, peek, tmp_path):
     """A fatbin, whose parts may be compressed: kernels may write, symbols are not known."""
