@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from math import prod
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -88,10 +89,7 @@ class RawModule:
                 raise ValueError("name_expressions: for source only, and path= is given")
             if backend != "nvrtc":
                 raise ValueError(f"name_expressions: for the backend 'nvrtc', got {backend!r}")
-        if jitify is not None:
-            warnings.warn(
-                f"Avoid passing jitify={jitify}: it has no effect", DeprecationWarning, stacklevel=2
-            )
+        _warn_of_jitify(jitify)
         self.code = code
         self.file_path = path
         self.options = tuple(options) if code is not None else ()
@@ -229,13 +227,13 @@ class RawKernel:
     ) -> None:
         if not isinstance(code, str):
             raise TypeError(f"RawKernel: code: expected a str, got {type(code).__name__}")
+        _warn_of_jitify(jitify)
         self._raw = RawModule(
             code=code,
             options=options,
             backend=backend,
             translate_cucomplex=translate_cucomplex,
             enable_cooperative_groups=enable_cooperative_groups,
-            jitify=jitify,
         )
         self.name = self.__name__ = name
         self._dynamic: int | None = None
@@ -265,7 +263,8 @@ class RawKernel:
         Parameters
         ----------
         grid, block : tuple of int
-            The numbers of blocks, and of threads in a block, x first.
+            The numbers of blocks, and of threads in a block, x first. A cooperative grid of one
+            dimension is reduced, with a warning, to the blocks that can run at the same time.
         args : tuple or list
             The arguments. For an array the kernel gets the address of its first element, whatever
             its type and strides are; a number is converted to the type that the kernel declares.
@@ -285,8 +284,10 @@ class RawKernel:
             return
         given = [_argument(each) for each in args]
         if self._raw.enable_cooperative_groups:
+            kernel = self.kernel
+            grid = _cooperative_grid(kernel, grid, block, shared_mem)
             current_encoder().add_kernel(
-                self.kernel, grid, block, given, smem=shared_mem, cooperative=True
+                kernel, grid, block, given, smem=shared_mem, cooperative=True
             )
         else:
             self.kernel[grid, block, shared_mem](*given)
@@ -402,8 +403,36 @@ class RawKernel:
         return f"<RawKernel {self.name}>"
 
 
+def _warn_of_jitify(jitify: bool | None) -> None:
+    """Warn the caller's caller; the words begin as CuPy's do, so that its users' filters match."""
+    if jitify is not None:
+        text = (
+            "jitify=True is deprecated: it has no effect"
+            if jitify
+            else "The jitify argument is deprecated: it has no effect. Avoid passing jitify=False"
+        )
+        warnings.warn(text, DeprecationWarning, stacklevel=3)
+
+
 def _restore(how: dict[str, Any]) -> RawModule:
     return RawModule(**how)
+
+
+def _cooperative_grid(kernel: Kernel, grid: Any, block: Any, smem: int) -> Any:
+    """Return the grid, or the largest one whose blocks all run at once if it has one dimension."""
+    sizes = tuple(grid) if isinstance(grid, (tuple, list)) else (grid,)
+    threads = prod(block) if isinstance(block, (tuple, list)) else block
+    if prod(sizes[1:]) != 1:
+        return grid
+    most = kernel.blocks_per_multiprocessor(threads, smem) * Device.current().multiprocessors
+    if sizes[0] <= most:
+        return grid
+    warnings.warn(
+        f"The grid size will be reduced from {sizes[0]} to {most}: {kernel.name} is cooperative, "
+        f"and no more blocks of {threads} threads run at the same time",
+        stacklevel=3,
+    )
+    return most
 
 
 def _raise_not_found(call: str, error: KeyError) -> NoReturn:

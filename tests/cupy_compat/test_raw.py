@@ -85,8 +85,23 @@ def test_what_the_compiler_says():
         with pytest.warns(RuntimeWarning, match="unused"):
             each.compile(log_stream=log)
         assert "warning" in log.getvalue()
-    with pytest.warns(DeprecationWarning, match="jitify=False: it has no effect"):
-        RawModule(code=code, jitify=False)
+
+
+@pytest.mark.parametrize(
+    ("jitify", "text"),
+    [
+        (True, r"^jitify=True is deprecated"),
+        (False, r"^The jitify argument is deprecated.*Avoid passing jitify=False"),
+    ],
+)
+def test_the_warning_of_jitify_begins_as_cupy_s_does_and_names_the_caller(jitify, text):
+    for make in (
+        lambda: RawModule(code="", jitify=jitify),
+        lambda: RawKernel("", "f", jitify=jitify),
+    ):
+        with pytest.warns(DeprecationWarning, match=text) as warned:
+            make()
+        assert [each.filename for each in warned] == [__file__]
 
 
 def test_variables(module):
@@ -159,8 +174,29 @@ extern "C" __global__ void meet(int* out) {
 }
 """
     out = cyrt.zeros(2, dtype="int32")
-    RawKernel(code, "meet", enable_cooperative_groups=True)((2,), (1,), (out,))
+    kernel = RawKernel(code, "meet", enable_cooperative_groups=True)
+    kernel((2,), (1,), (out,))
     assert out.tolist() == [1, 1]
+
+
+def test_a_cooperative_grid_is_reduced_to_what_runs_at_once():
+    code = """
+extern "C" __global__ void blocks(int* out) {
+    if (blockIdx.x == 0 && threadIdx.x == 0) *out = gridDim.x;
+}
+"""
+    kernel = RawKernel(code, "blocks", enable_cooperative_groups=True)
+    per_multiprocessor = kernel.kernel.blocks_per_multiprocessor(1024)
+    most = per_multiprocessor * cyrt.Device.current().multiprocessors
+    out = cyrt.zeros(1, dtype="int32")
+    kernel((most,), (1024,), (out,))
+    assert out.item() == most
+    with pytest.warns(UserWarning, match=f"reduced from {most + 1} to {most}") as warned:
+        kernel((most + 1, 1, 1), (1024, 1), (out,))
+    assert out.item() == most
+    assert [each.filename for each in warned] == [__file__]
+    with pytest.raises(ValueError, match="run at once"):
+        kernel((most, 2), (1024,), (out,))
 
 
 def test_files(tmp_path):
