@@ -60,7 +60,10 @@ __device__ inline int64 load_target(const Softmax& args, int64 row) {
 }
 __device__ inline int64 column_of(const Softmax& args, int64 target) {
     if (target == args.ignored) return IGNORED;
-    return target >= 0 && target < args.n ? target : NO_COLUMN;
+    if (target >= 0 && target < args.n) return target;
+    // The label is in the emulated device's report.
+    if (args.flags & SOFTMAX_TRAP) asm volatile("{\n\ttarget_out_of_range: trap;\n\t}");
+    return NO_COLUMN;
 }
 
 // The loss, or the gradient, of a row whose target has no column.

@@ -15,11 +15,12 @@ from cyrt.builtin.row_grid cimport (
 )
 from cyrt.builtin.space cimport Divider, divider
 from cyrt.builtin.workspace cimport allocate_workspace
+from cyrt.driver.table cimport cu
 from cyrt.graph.commit cimport Recorder
 from cyrt.runtime.memory cimport Memory
 
 cdef extern from "params/softmax.h" nogil:
-    enum: SOFTMAX_WIDE_TARGETS, SOFTMAX_STAGES
+    enum: SOFTMAX_WIDE_TARGETS, SOFTMAX_TRAP, SOFTMAX_STAGES
     cdef struct Softmax:
         unsigned long long x, gradient, targets, out, states
         long long rows, n, x_step, gradient_step, out_step, part, ignored
@@ -78,6 +79,8 @@ cdef int record_softmax(Recorder encoder, int op, int dtype, const Operand* oper
         chunks //= 2
     if wide_targets:
         params.flags |= SOFTMAX_WIDE_TARGETS
+    if cu.cyrtEmuGuard != NULL:
+        params.flags |= SOFTMAX_TRAP
     if size == 2 and launch.variant == HELD and not vjp \
             and are_many(rows, STREAM_LEAST, multiprocessors):
         launch.variant = SOFTMAX_STREAM if op == SOFTMAX else STREAM

@@ -28,7 +28,9 @@ _ADVICE = {
 # before the trap.
 _TRAPS = {
     "trap: index_out_of_range": "An element of an index array is out of range: with CYRT_CHECK=1 "
-    "the call itself raises an IndexError, which names the index."
+    "the call itself raises an IndexError, which names the index.",
+    "trap: target_out_of_range": "A target of cross_entropy is neither an index of the axis nor "
+    "ignore_index: with CYRT_CHECK=1 the call itself raises an IndexError, which names the target.",
 }
 
 NO_ADDRESS_SPACE = (

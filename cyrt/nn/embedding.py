@@ -123,8 +123,9 @@ def one_hot(x: Array, num_classes: int, *, axis: int = -1, dtype: Any = None) ->
     Returns
     -------
     Array
-        An array with one dimension more than x. If an index is out of range, its vector is zeros;
-        with ``CYRT_CHECK=1`` it is an error.
+        An array with one dimension more than x. If an index is out of range, its vector is zeros on
+        a GPU. On the emulated device it is a fault, which the next wait reports, and with
+        ``CYRT_CHECK=1`` an IndexError.
 
     Raises
     ------
@@ -161,6 +162,9 @@ def one_hot(x: Array, num_classes: int, *, axis: int = -1, dtype: Any = None) ->
     places = arange(count, dtype=x.dtype, device=x.device) if _fits(count, x) else None
     if places is None:
         x, places = x.astype("int64"), arange(count, device=x.device)
+    if count and x.device.emulated:
+        # The gather traps. As an unsigned number, a negative index does not count from the end.
+        take(places, x.astype("uint64"))
     places = reshape(places, (count, *(1,) * (x.ndim - along)))
     return equal(expand_dims(x, axis=along), places).astype(kind, copy=False)
 

@@ -260,7 +260,8 @@ def cross_entropy(logits, targets, axis=-1, ignore_index=-100):
         float16, bfloat16, float32 or float64; their :func:`softmax` gives the probabilities.
     targets : Array
         Integers of the shape of the logits without the axis: indices along the axis, from 0. If an
-        index is out of range, its loss is NaN; with ``CYRT_CHECK=1`` it is an error.
+        index is out of range, its loss is NaN on a GPU. On the emulated device it is a fault, which
+        the next wait reports, and with ``CYRT_CHECK=1`` an IndexError.
     axis : int
         The axis of the classes.
     ignore_index : int
@@ -311,7 +312,8 @@ def cross_entropy_vjp(g, logits, targets, axis=-1, ignore_index=-100):
     g : Array
         The gradient of the losses, of their shape and type.
     logits, targets : Array
-        As for :func:`cross_entropy`. If a target is out of range, its row of the result is NaN.
+        As for :func:`cross_entropy`. If a target is out of range, its row of the result is NaN on a
+        GPU.
     axis, ignore_index
         As for :func:`cross_entropy`.
 

@@ -7,6 +7,7 @@
 
 enum {
     SOFTMAX_WIDE_TARGETS = 2,  // flag: targets are int64; otherwise int32
+    SOFTMAX_TRAP = 4,          // flag: a target out of range traps
     SOFTMAX_STAGES = 2         // rows under way while a block works on one
 };
 

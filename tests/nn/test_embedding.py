@@ -75,8 +75,34 @@ def test_one_hot_of_small_integers_and_none_that_are_places(setting):
     assert nn.one_hot(x[:0], 4).shape == (0, 4)
     setting(CYRT_CHECK="0")
     assert nn.one_hot(x, 0).shape == (3, 0)
+
+
+@pytest.mark.gpu
+def test_numbers_that_are_no_places_give_zeros_on_a_gpu(setting):
+    setting(CYRT_CHECK="0")
     found = nn.one_hot(cyrt.asarray([-1, 4, 1]), 4)
     np.testing.assert_array_equal(found.numpy(), [[0] * 4, [0] * 4, [0, 1, 0, 0]])
+
+
+@pytest.mark.parametrize(("number", "kind"), [(-1, "int8"), (-1, "int64"), (4, "uint8")])
+def test_numbers_that_are_no_places_trap_on_the_emulated_device(
+    number, kind, python, only_emulated
+):
+    done = python(
+        f"""
+        import cyrt
+        x = cyrt.full((), {number}, dtype="{kind}")
+        cyrt.synchronize()
+        try:
+            vector = cyrt.nn.one_hot(x, 4)
+            cyrt.synchronize()
+        except cyrt.CudaError as error:
+            print(str(error).splitlines()[1])
+            cyrt.Device().reset()
+        """,
+        CYRT_CHECK="0",
+    )
+    assert done.stdout.endswith(": trap: index_out_of_range\n"), done.stderr
 
 
 def test_numbers_that_are_no_places_in_checking_mode(python):

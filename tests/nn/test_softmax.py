@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import numpy as np
 import pytest
 from numpy.exceptions import AxisError
@@ -154,8 +156,8 @@ def test_what_is_not_finite(n, rng):
 
 
 @pytest.mark.parametrize("name", ["float16", "bfloat16"])
-def test_many_rows_stream(name, rng, batched, setting):
-    setting(CYRT_CHECK="0")  # which refuses targets that are out of range
+def test_many_rows_stream(name, rng, batched, emulated):
+    outside = [] if emulated else [6]  # rows whose target is out of range, a fault there
     n = 8200
     x = (3 * rng.normal(size=(many_rows(n), n))).astype(cyrt.dtype(name).numpy)
     h, targets = numbers(rng, name, len(x)), rng.integers(0, n, len(x))
@@ -165,10 +167,10 @@ def test_many_rows_stream(name, rng, batched, setting):
     x[4, n - 1] = np.inf
     x[5] = -np.inf
     targets[:9] = n - 1
-    targets[6], targets[7] = n, -100
+    targets[outside], targets[7] = n, -100
     a, t, g = cyrt.asarray(x), cyrt.asarray(targets), cyrt.asarray(h)
     finite = [row for row in range(len(x)) if not 3 <= row <= 5]
-    in_range = [row for row in finite if row not in (6, 7)]
+    in_range = [row for row in finite if row not in (*outside, 7)]
     tolerance = TOLERANCES[name]
     cases = {
         "softmax": (lambda: nn.softmax(a), probabilities(x[finite]), finite, 1),
@@ -250,8 +252,54 @@ def test_types_of_targets(name, rng):
         assert_close(nn.cross_entropy(cyrt.asarray(x), t), losses(x, targets), "float32", 10)
 
 
+TARGETS_OUT_OF_RANGE = """
+    import cyrt
+    from cyrt import nn
+
+    def fault(kind, rows, n, code, target):
+        # Nothing waits for the result.
+        for name in ("cross_entropy", "cross_entropy_vjp"):
+            x, g = cyrt.zeros((rows, n), dtype=kind), cyrt.ones(rows, dtype=kind)
+            targets = cyrt.zeros(rows, dtype=code)
+            targets[rows - 1] = target
+            cyrt.synchronize()
+            try:
+                if name == "cross_entropy":
+                    result = nn.cross_entropy(x, targets)
+                else:
+                    result = nn.cross_entropy_vjp(g, x, targets)
+                cyrt.synchronize()
+            except cyrt.CudaError as error:
+                text = str(error)
+                assert "IndexError" in text and "ignore_index" in text, text
+                print(error.name, *text.splitlines()[1].replace(",", "").split()[:2], text.count(
+                    ": trap: target_out_of_range"))
+                cyrt.Device().reset()
+            else:
+                print(name, result)
+"""
+OUT_OF_RANGE_CASES = {
+    "": ("float32", 2, 20, "int32", 20),
+    "_unaligned": ("float32", 2, 21, "int64", -1),
+    "_long": ("float32", 2, 20_000, "int64", 1 << 40),
+    "_stream": ("bfloat16", None, 8200, "int32", -5),
+}
+
+
+@pytest.mark.parametrize("variant", OUT_OF_RANGE_CASES)
+def test_targets_out_of_range_trap_on_the_emulated_device(variant, python, only_emulated):
+    kind, rows, n, code, target = OUT_OF_RANGE_CASES[variant]
+    case = (kind, rows or many_rows(n), n, code, target)
+    done = python(f"{textwrap.dedent(TARGETS_OUT_OF_RANGE)}\nfault(*{case})", CYRT_CHECK="0")
+    assert done.stdout.splitlines() == [
+        f"CUDA_ERROR_LAUNCH_FAILED kernel cyrt_{name}_{kind}{variant} 1"
+        for name in ("cross_entropy", "cross_entropy_vjp")
+    ], done.stderr
+
+
+@pytest.mark.gpu
 @pytest.mark.parametrize("n", [20, 20_000])
-def test_targets_out_of_range_give_nan(n, rng, setting):
+def test_targets_out_of_range_give_nan_on_a_gpu(n, rng, setting):
     setting(CYRT_CHECK="0")
     a = cyrt.asarray(numbers(rng, "float32", 4, n))
     t = cyrt.asarray([0, n, -1, n - 1])
