@@ -14,7 +14,7 @@ from sys import modules as _modules
 from cyrt import gil as _gil  # noqa: F401
 
 try:
-    from cyrt import methods as _methods  # noqa: F401
+    from cyrt import methods as _methods
 except ModuleNotFoundError as _error:
     from pathlib import Path as _Path
 
@@ -108,6 +108,7 @@ from cyrt.ops.shapes import (
 from cyrt.ops.sort import argsort, sort, top_k
 from cyrt.ops.ternary import clip, where
 from cyrt.ops.views import diagonal
+from cyrt.other_names import CLASSES as _CLASSES
 from cyrt.other_names import refuse as _refuse
 from cyrt.profiling import profile
 from cyrt.public_modules import NAMES as _MODULES
@@ -129,6 +130,11 @@ float16, bfloat16, float32, float64, complex64, complex128 = _DTYPES[9:]
 commit = _commit_current
 ndarray = Array  # NumPy's name of the class; it replaces the submodule of that name
 newaxis = None
+
+for _kind in (Device, Event, Kernel, Stream, optim.Optimizer):
+    _methods.attach_hints(_kind, _CLASSES[_kind.__name__])
+# Users of JAX and Numba are told what to write instead of a decorator of that name.
+globals().pop("jit")
 
 __all__ = [
     "Array",

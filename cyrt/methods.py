@@ -3,12 +3,16 @@
 The methods of arrays are declared in ``operators.pyx`` and ``ndarray.pyx``, on lower floors (see
 docs/architecture.md) than these functions. This module binds the functions to the methods. It also
 adds NumPy's methods of ufuncs, such as ``add.reduce``, to functions of two operands. If a method
-has the same arguments as the function, the function itself is the method.
+has the same arguments as the function, the function itself is the method. Attributes that classes of
+other libraries have, and those of cyrt do not, tell what to write.
 """
 
 # ruff: noqa: F401  # bind() takes the names of functions from this module
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 from cyrt.ndarray import Array
 from cyrt.numpy import ufunc_methods
@@ -18,10 +22,11 @@ from cyrt.numpy.attributes import Flags, Flat
 from cyrt.numpy.diagonals import trace
 from cyrt.numpy.indexing import choose, compress
 from cyrt.numpy.interop import call_function, call_ufunc
-from cyrt.operators import attach, bind
-from cyrt.ops import reduce
+from cyrt.operators import Operators, attach, bind
+from cyrt.ops import functions, reduce
 from cyrt.ops.copy import assign, astype, copy, to_device
 from cyrt.ops.creation import asarray, weak_array, zeros_like
+from cyrt.ops.elementwise import Elementwise
 from cyrt.ops.functions import conj, imag, real, sqrt
 from cyrt.ops.gather import get_by_arrays, put_at, set_by_arrays, take
 from cyrt.ops.inspection import namespace
@@ -39,13 +44,18 @@ from cyrt.other_names import ARRAY, Missing
 from cyrt.tape import record_put, recorded
 
 
-def _dir(self: Array, /) -> list[str]:
-    return [each for each in object.__dir__(self) if each not in ARRAY]
+def attach_hints(kind: type, hints: Mapping[str, str]) -> None:
+    """Make attributes that tell what to write instead, and that ``dir`` does not list."""
+
+    def __dir__(self: Any, /) -> list[str]:
+        return [each for each in object.__dir__(self) if each not in hints]
+
+    attach(kind, *(Missing(name, instead) for name, instead in hints.items()), __dir__)
 
 
-_dir.__name__ = "__dir__"
 bind(globals())
 attach(
+    Operators,
     _repr_html_,
     reduce.all,
     reduce.any,
@@ -69,7 +79,14 @@ attach(
     take,
     to_device,
     reduce.var,
-    *map(Missing, ARRAY),
-    _dir,
+)
+attach_hints(
+    Operators,
+    {
+        name: f"cyrt.{name}"
+        for name, each in vars(functions).items()
+        if isinstance(each, Elementwise) and not hasattr(Array, name)
+    }
+    | ARRAY,
 )
 ufunc_methods.attach()

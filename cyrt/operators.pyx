@@ -55,12 +55,13 @@ def bind(dict module not None):
         setattr(functions, name, module[name])
 
 
-def attach(*methods):
-    """Make functions whose first operand is positional the array's methods of the same names."""
-    cdef dict attributes = <dict>(<PyTypeObject*>Operators).tp_dict
+def attach(kind, *methods):
+    """Make functions, or other objects with a name, attributes of a class; those of
+    :class:`Operators` are the methods of arrays, and take their first operand by position."""
+    cdef dict attributes = <dict>(<PyTypeObject*>kind).tp_dict
     for method in methods:
         attributes[method.__name__] = method
-    PyType_Modified(Operators)
+    PyType_Modified(kind)
 
 
 cdef int ADD = op_code("add"), SUBTRACT = op_code("subtract"), MULTIPLY = op_code("multiply")
@@ -321,8 +322,10 @@ cdef class Operators(Memory):
             order = axes[0]
         return self.T if order is None else ops.permute_dims("transpose", self, order)
 
-    def view(self, dtype=None):
-        """Return a view of the array; with `dtype`, a view of its bytes as elements of that type.
+    @cython.binding(False)      # its signature is the documented one
+    def view(self, dtype=None, *sizes):
+        """view($self, /, dtype=None)\n--\n
+        Return a view of the array; with `dtype`, a view of its bytes as elements of that type.
 
         If the sizes of the types differ, the last dimension becomes longer or shorter.
 
@@ -331,5 +334,7 @@ cdef class Operators(Memory):
         ValueError
             The last dimension, the strides or the address do not fit elements of the new size.
         """
+        if sizes:       # as PyTorch's method takes them
+            dtype = dtype, *sizes
         same = dtype is None or dtype is type(self)
         return functions.view_as(self, self.dtype if same else dtype)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import functools
+import importlib
 import inspect
 import re
 import sys
+import traceback
 from importlib import metadata
 from pathlib import Path
 
@@ -135,6 +137,7 @@ def test_lists_of_public_names_have_those_of_their_files():
         ("solve", "cyrt.linalg.solve"),
         ("floating", "cyrt.numpy.floating"),
         ("cat", "cyrt.concat(arrays, axis=0)"),
+        ("ReLU", "cyrt.nn.relu"),
     ],
 )
 def test_a_name_that_cyrt_has_elsewhere(name, instead):
@@ -155,6 +158,8 @@ def test_a_name_of_other_libraries(module, name):
         getattr(module, name)
     assert str(caught.value).endswith(f"has no attribute '{name}'; instead: {hint}")
     assert not hasattr(module, name)
+    # Python does not add a name that looks similar.
+    assert "Did you mean" not in "".join(traceback.format_exception(caught.value))
 
 
 def test_a_name_of_cyrt_is_found_from_its_modules():
@@ -170,25 +175,76 @@ def test_a_name_that_nobody_has():
         _ = cyrt.zerso
 
 
-@pytest.mark.parametrize("name", other_names.ARRAY)
-def test_an_attribute_of_other_libraries_arrays(name):
-    x = cyrt.zeros(3)
-    with pytest.raises(AttributeError) as caught:
+KERNEL = 'extern "C" __global__ void f(float* x) {}'
+OBJECTS = {
+    "Array": lambda: cyrt.zeros((2, 3)),
+    "Device": cyrt.Device,
+    "Event": cyrt.Event,
+    "Kernel": lambda: cyrt.Kernel(KERNEL, "f"),
+    "Module": lambda: cyrt.Module(KERNEL),
+    "Optimizer": lambda: cyrt.optim.adam(0.1),
+    "Stream": cyrt.Stream,
+}
+CLASSES = {"Array": other_names.ARRAY} | other_names.CLASSES
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [(kind, name) for kind in CLASSES for name in CLASSES[kind]]
+)
+def test_an_attribute_of_other_libraries_classes(kind, name):
+    x = OBJECTS[kind]()
+    article = "an" if kind[0] in "AEIOU" else "a"
+    message = f"{article} {kind} has no attribute '{name}'; instead: {CLASSES[kind][name]}"
+    with pytest.raises(AttributeError, match=f"^{re.escape(message)}$") as caught:
         getattr(x, name)
-    assert str(caught.value).endswith(f"no attribute '{name}'; instead: {other_names.ARRAY[name]}")
+    assert "Did you mean" not in "".join(traceback.format_exception(caught.value))
+    if not hasattr(x, "__dict__"):
+        with pytest.raises(AttributeError, match=f"^{re.escape(message)}$"):
+            setattr(x, name, None)
     assert not hasattr(x, name)
-    assert not hasattr(cyrt.Array, name)
+    assert not hasattr(type(x), name)
     assert name not in dir(x)
-    assert "sum" in dir(x)
+    assert "__class__" in dir(x)
+
+
+def test_functions_that_are_methods_of_other_libraries_arrays():
+    x = cyrt.zeros(3)
+    for name in ("exp", "isnan", "maximum", "bitwise_and"):
+        with pytest.raises(AttributeError, match=f"'{name}'; instead: cyrt.{name}$"):
+            getattr(x, name)
+        assert name not in dir(x)
+    assert {"sum", "conj", "round", "real"} <= set(dir(x))
+
+
+def test_a_class_that_derives_from_array_may_have_an_attribute_of_that_name():
+    class Tensor(cyrt.Array):
+        pass
+
+    x = Tensor.__new__(Tensor)
+    with pytest.raises(AttributeError, match="^a Tensor has no attribute 'grad'; instead: cyrt.gr"):
+        _ = x.grad
+    x.grad = 3
+    assert x.grad == 3
+
+
+def test_rooms_do_not_hide_what_is_written_instead_of_a_decorator():
+    with pytest.raises(AttributeError, match="no attribute 'jit'; instead: nothing, as ordinary"):
+        _ = cyrt.jit
+    importlib.import_module("cyrt.jit.cache")
+    importlib.import_module("cyrt.nn.losses")
+    assert not hasattr(cyrt, "jit")
+    assert not hasattr(cyrt.nn, "losses")
 
 
 def test_what_is_named_instead_exists():
-    tables = (other_names.ARRAY, *other_names.TABLES.values())
+    tables = (*CLASSES.values(), *other_names.TABLES.values())
     for text in (text for table in tables for text in table.values()):
         for name in re.findall(r"\bcyrt((?:\.\w+)+)", text):
             functools.reduce(getattr, name.split(".")[1:], cyrt)
-        for name in re.findall(r"\bx\.(\w+)", text):
-            assert hasattr(cyrt.Array, name)
+        for variable, name in re.findall(r"\b(\w+)\.(\w+)", text):
+            kind = {"x": "Array"}.get(variable, variable.capitalize())
+            if kind in OBJECTS:
+                assert hasattr(OBJECTS[kind](), name), text
 
 
 def test_cupy_compat_is_imported_when_it_is_used(python):

@@ -14,6 +14,7 @@ from cyrt import jit
 from cyrt.driver.errors import CompileError
 from cyrt.driver.frames import outside_stacklevel
 from cyrt.kernels.kernel import Kernel
+from cyrt.other_names import CLASSES, refuse_attribute
 from cyrt.runtime import image as images
 from cyrt.runtime.device import Device
 from cyrt.runtime.memory import Buffer
@@ -447,6 +448,8 @@ class Module:
     def __getattr__(self, name: str) -> NoReturn:
         if name in ("_how", "_code", "_names", "_declared", "_images", "_loaded", "_kernels"):
             raise RuntimeError("the Module was not initialised")
+        if name in CLASSES["Module"]:
+            refuse_attribute(type(self), name, CLASSES["Module"][name])
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __repr__(self) -> str:

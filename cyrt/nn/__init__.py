@@ -38,6 +38,8 @@ from cyrt.ops.functions import sigmoid, tanh
 from cyrt.ops.reduce import logsumexp
 from cyrt.other_names import refusing as _refusing
 
+globals().pop("losses")  # users of MLX are told what to write instead of a module of that name
+
 __all__ = [
     "attention",
     "attention_vjp",
