@@ -32,6 +32,8 @@ def test_transpose_takes_each_axis_once():
                 call(axes)
     with pytest.raises(TypeError, match="transpose: axes: expected a tuple of ints, got int"):
         cyrt.transpose(x, 1)
+    with pytest.raises(ValueError, match=r"got \(-2, -1\); swapaxes\(-2, -1\) exchanges two$"):
+        cyrt.zeros((2, 3, 4)).transpose(-2, -1)
     assert (
         x.transpose(range(1, -1, -1)).shape == cyrt.transpose(x, range(1, -1, -1)).shape == (3, 2)
     )
@@ -49,3 +51,5 @@ def test_errors_begin_with_the_name_that_was_called():
     ):
         with pytest.raises(ValueError, match=f"^{name}: order: expected .*, got 'B'"):
             call("B")
+        with pytest.raises(ValueError, match=r"got 1; reshape\(\) joins some of the axes$"):
+            call(1)

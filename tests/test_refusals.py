@@ -180,6 +180,11 @@ def test_arguments_of_an_encoder_that_are_no_tuple(k, x):
     [
         (lambda x: cyrt.where(x > 0, x), TypeError, "expected x1 and x2, or neither, got one"),
         (lambda x: x.view(-1), TypeError, r"view: expected an element type, got -1; reshape\(-1\)"),
+        (
+            lambda x: x.view(3, 2),
+            TypeError,
+            r"an element type, got \(3, 2\); reshape\(\(3, 2\)\) v",
+        ),
         (lambda x: x.mean(-1, True), TypeError, "A flag goes by name, such as keepdims=True"),
         (lambda x: cyrt.exp([1, 2]), TypeError, "exp: .* got list; cyrt.asarray"),
         (lambda x: cyrt.nn.relu([1]), TypeError, "relu: .* got list; cyrt.asarray"),

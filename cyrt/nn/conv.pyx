@@ -411,6 +411,8 @@ cdef Array call(str name, const Function* function, Array source, Array other, A
     cdef const Call* stored
     cdef Array x, y, b
     cdef int code = activation_code(name, activation)
+    if isinstance(stride, Array) and (<Array>stride).ndim_:
+        refuse_array(name, stride)
     begin_key(&key, &CONV, <unsigned long long>function.op << 16 | code << 8 | function.wanted << 4
               | function.transposed << 2 | function.flip << 1 | (bias is not None))
     add_argument(&key, stride, 1)
@@ -477,11 +479,19 @@ cdef inline bint follows(object x, object weight, object bias) except -1:
     return is_followed(x) or is_followed(weight) or is_followed(bias)
 
 
+cdef int refuse_array(str name, object stride) except -1:
+    """Refuse a bias that was passed by position, as PyTorch's functions take it."""
+    raise TypeError(f"{name}: stride: expected an int or one for each spatial dimension, got "
+                    f"{show(stride)}; the bias goes by name, bias=")
+
+
 cdef object record_activated(object function, tuple arguments):
     """Record a convolution. The gradient of relu needs only the result. Other activations need
     what is before them: they are operations of their own."""
     cdef Py_ssize_t last = len(arguments) - 1
     cdef object activation = arguments[last]
+    if isinstance(arguments[2], Array) and (<Array>arguments[2]).ndim_:
+        refuse_array(function.__name__, arguments[2])
     if activation is None or activation == "relu" or not isinstance(activation, str):
         return record_call(function, arguments)
     activation_code("convolution", activation)          # raises for another name

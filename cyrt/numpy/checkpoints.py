@@ -9,7 +9,7 @@ import numpy as np
 
 from cyrt import trees
 from cyrt.ndarray import Array
-from cyrt.numpy.files import host_array, read_host_arrays, write_file
+from cyrt.numpy.files import check_file, host_array, read_host_arrays, write_file
 from cyrt.numpy.random import Generator
 from cyrt.ops.creation import asarray
 from cyrt.random.keys import Key
@@ -61,6 +61,7 @@ def save_checkpoint(file: Any, nest: Any) -> None:
     >>> then["params"]["layers"][0], then["rng"].state == rng.state
     (Array([1., 1.], dtype=float32), True)
     """
+    check_file(file, "save_checkpoint")
     leaves, structure = trees.flatten(nest, _LEAVES, "save_checkpoint: nest")
     hosts = {}
     for name, path, leaf in zip(
@@ -111,9 +112,9 @@ def load_checkpoint(file: Any, like: _Nest) -> _Nest:
     >>> cyrt.load_checkpoint("w.npz", like={"epoch": 0, "w": cyrt.zeros(3, dtype="int64")})
     {'epoch': 4, 'w': Array([0, 1, 2], dtype=int64)}
     """
+    found = read_host_arrays(file, "load_checkpoint")
     leaves, structure = trees.flatten(like, _LEAVES, "load_checkpoint: like")
     names = _names(structure, "load_checkpoint: like")
-    found = read_host_arrays(file, "load_checkpoint")
     if not isinstance(found, dict):
         raise ValueError("load_checkpoint: file: expected a file .npz, got one of a single array")
     for what, some in (

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from cyrt.dtypes import dtype as _dtype
+from cyrt.error_text import show
 from cyrt.ndarray import Array
 from cyrt.numpy.random import Generator
 from cyrt.numpy.replacement import replace_file
@@ -64,10 +65,7 @@ def save(file: Any, arr: Any) -> None:
     >>> cyrt.load("x.npy")
     Array([0, 1, 2], dtype=int64)
     """
-    if isinstance(file, Array):
-        raise TypeError(
-            "save: file: expected a name or a file, got an Array: as in NumPy, the file comes first"
-        )
+    check_file(file, "save")
     host = host_array(arr, "save: arr")
     write_file(file, ".npy", lambda target: np.save(target, host, allow_pickle=False))
 
@@ -109,6 +107,7 @@ def savetxt(fname: Any, X: Array, *args: Any, **options: Any) -> None:
     *args, **options
         The other arguments of NumPy's function.
     """
+    check_file(fname, "savetxt")
     host = _to_host(X, "savetxt: X")
     write_file(fname, "", lambda target: np.savetxt(target, host, *args, **options))
 
@@ -142,6 +141,7 @@ def host_array(x: Any, name: str) -> np.ndarray:
 def _write_several(
     file: Any, name: str, writer: Callable[..., None], args: tuple[Any, ...], kwds: dict[str, Any]
 ) -> None:
+    check_file(file, name)
     for each in args:
         if isinstance(each, dict):
             raise TypeError(
@@ -151,6 +151,15 @@ def _write_several(
     hosts = [host_array(each, f"{name}: arr_{place}") for place, each in enumerate(args)]
     named = {key: host_array(each, f"{name}: {key}") for key, each in kwds.items()}
     write_file(file, ".npz", lambda target: writer(target, *hosts, allow_pickle=False, **named))
+
+
+def check_file(file: Any, name: str) -> None:
+    """Raise TypeError unless a value is a path or an open file."""
+    if not isinstance(file, (str, bytes, os.PathLike)) and not hasattr(file, "write"):
+        raise TypeError(
+            f"{name}: file: expected a name, a path or an open file, got {show(file)}: "
+            "the file comes first"
+        )
 
 
 def write_file(file: Any, suffix: str, writer: Callable[[Any], None]) -> None:

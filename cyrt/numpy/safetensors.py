@@ -58,7 +58,7 @@ def save_safetensors(
         The package safetensors is not installed.
     """
     name = "save_safetensors"
-    library = _library(name)
+    library, path = _library(name), _path(file, name)
     if not isinstance(arrays, Mapping):
         raise TypeError(
             f"{name}: arrays: expected a mapping of str to Array, got {type(arrays).__name__}"
@@ -74,7 +74,6 @@ def save_safetensors(
         if host.dtype.name not in _TYPES.values():
             raise TypeError(f"{name}: {key!r}: the format has no {host.dtype}; astype() casts it")
         hosts[key] = np.asarray(host, order="C")  # the library ignores strides
-    path = _path(file, name)
     with replace_file(path) as partial:
         try:
             library.numpy.save_file(hosts, partial, metadata)

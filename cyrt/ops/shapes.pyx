@@ -149,7 +149,8 @@ cdef Array reshape_array(Array x, int ndim, const long long* dims, bint copy):
 
 
 cdef int refuse_order(str name, object order) except -1:
-    advice = "; a shape is one argument, such as (3, 2)" if PyIndex_Check(order) else ""
+    advice = "" if not PyIndex_Check(order) else "; a shape is one argument, such as (3, 2)" \
+        if name == "reshape" else "; reshape() joins some of the axes"
     others = "'C', 'F' or 'A'" if name == "reshape" else "'C', 'F', 'A' or 'K'"
     raise ValueError(f"{name}: order: expected {others}, got {show(order)}{advice}")
 
@@ -294,8 +295,9 @@ cdef object permute_axes(str name, object x, object axes):
             raise TypeError(f"{name}: axes: expected a tuple of ints, got "
                             f"{type(axes).__name__}") from None
     if axes_at(axes, array.ndim_, order) != array.ndim_:
+        advice = f"; swapaxes({axes[0]}, {axes[1]}) exchanges two" if len(axes) == 2 else ""
         raise ValueError(f"{name}: axes: expected each of {array.ndim_} axes once, got "
-                         f"{axes}")
+                         f"{axes}{advice}")
     return in_order(array, order)
 
 

@@ -465,7 +465,10 @@ cdef Optimizer new_optimizer(str name, str op, int moments, lr, dict settings):
                              f"one of {rate.dtype} of shape {shape_of(rate)}")
         made.given_rate, numbers.given_rate = rate, rate.address
     else:
-        numbers.rate = number_of(lr, name, "lr", 0)
+        try:
+            numbers.rate = number_of(lr, name, "lr", 0)
+        except TypeError as error:
+            raise TypeError(f"{error}; the parameters are an argument of init") from None
     return made
 
 

@@ -576,6 +576,14 @@ def test_wrong_types():
         nn.conv1d(x, w.numpy())
     with pytest.raises(TypeError, match=r"stride: expected an int .* got 1\.5"):
         nn.conv1d(x, w, stride=1.5)
+    bias = cyrt.zeros(4)  # by position, as PyTorch's functions take it
+    for call in (
+        lambda bias: nn.conv1d(x, w, bias),
+        cyrt.grad(lambda bias: nn.conv1d(x, w, bias).sum()),
+        cyrt.grad(lambda bias: nn.conv1d(x, w * bias[0], bias).sum()),
+    ):
+        with pytest.raises(TypeError, match=r"^conv1d: stride: .* shape \(4,\); .* bias=$"):
+            call(bias)
     with pytest.raises(TypeError, match="padding: expected an int, .* pairs .* got 'same'"):
         nn.conv1d(x, w, padding="same")
     with pytest.raises(TypeError, match="groups: expected an int, got None"):

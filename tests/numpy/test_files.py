@@ -154,8 +154,17 @@ def test_files_that_are_none(tmp_path):
 
 
 def test_the_file_comes_first(tmp_path):
-    with pytest.raises(TypeError, match="save: file: .* got an Array: .* the file comes first"):
-        cyrt.save(cyrt.ones(1), tmp_path / "x.npy")
+    x = cyrt.ones(1)
+    for name, function, arguments in (
+        ("save", cyrt.save, (x, tmp_path / "x.npy")),
+        ("savez", cyrt.savez, (x, "x.npz")),
+        ("savetxt", cyrt.savetxt, (x, "x.txt")),
+        ("save_checkpoint", cyrt.save_checkpoint, ({"x": x}, tmp_path / "x.npz")),
+    ):
+        with pytest.raises(TypeError, match=f"^{name}: file: .* got .*: the file comes first$"):
+            function(*arguments)
+    with pytest.raises(TypeError, match="^load_checkpoint: file: expected a name, .* got dict$"):
+        cyrt.load_checkpoint({"x": x}, "x.npz")
     assert not os.listdir(tmp_path)
 
 

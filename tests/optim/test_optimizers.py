@@ -419,6 +419,7 @@ def test_parameters_that_share_memory_are_refused():
     [
         (lambda: optim.sgd("0.1"), TypeError, "sgd: lr: expected a number, got str"),
         (lambda: optim.sgd(True), TypeError, "sgd: lr: expected a number, got bool"),
+        (lambda: optim.adam([]), TypeError, "got list; the parameters are an argument of init"),
         (lambda: optim.adam(np.nan), ValueError, "adam: lr: expected a finite number of 0"),
         (
             lambda: optim.sgd(-0.1),
