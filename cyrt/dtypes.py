@@ -174,15 +174,15 @@ def dtype(name: Any) -> DType:
     if found is None and name is not None:
         found = _BY_NAME.get(_numpy_name(name) or "")
     if found is None:
-        hint = ""
+        reason = f"the types are {', '.join(_BY_NAME)}"
         if isinstance(name, bool):
-            hint = ". A flag goes by name, such as keepdims=True"
+            reason = "a flag goes by name, such as keepdims=True"
         elif isinstance(name, int):
-            hint = ". A shape is one argument, such as (3, 4)"
+            reason = "a shape is one argument, such as (3, 4)"
         # The elements of an array on a device are not read: that would wait for it.
         shape = getattr(name, "shape", ())
         text = f"an {type(name).__name__} of shape {shape}" if shape else repr(name)
-        raise TypeError(f"{text} is not an element type; the types are {', '.join(_BY_NAME)}{hint}")
+        raise TypeError(f"{text} is not an element type; {reason}")
     return found
 
 

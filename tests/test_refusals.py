@@ -122,6 +122,13 @@ def test_arguments_of_launches_in_another_order(k, x):
         k.tune(6, (x, 6), 64)
 
 
+def test_a_stream_in_the_brackets_of_a_launch(k):
+    stream = cyrt.Stream()
+    for config in ((1, 32, stream), (1, 32, stream, 0)):
+        with pytest.raises(TypeError, match="got .*; work goes to the stream of `with stream:`$"):
+            k[config]
+
+
 @pytest.mark.parametrize("make", [cyrt.zeros, np.zeros])
 @pytest.mark.parametrize(
     ("call", "message"),
@@ -185,7 +192,7 @@ def test_arguments_of_an_encoder_that_are_no_tuple(k, x):
             TypeError,
             r"an element type, got \(3, 2\); reshape\(\(3, 2\)\) v",
         ),
-        (lambda x: x.mean(-1, True), TypeError, "A flag goes by name, such as keepdims=True"),
+        (lambda x: x.mean(-1, True), TypeError, "True is not an element type; a flag goes by name"),
         (lambda x: cyrt.exp([1, 2]), TypeError, "exp: .* got list; cyrt.asarray"),
         (lambda x: cyrt.nn.relu([1]), TypeError, "relu: .* got list; cyrt.asarray"),
         (lambda x: cyrt.fix(x > 0), TypeError, "fix: x: expected numbers, got bool"),

@@ -103,7 +103,9 @@ cdef unsigned int dynamic_smem(value) except? 0xffffffff:
         return <unsigned int>size
     number = as_int(value)
     if number is None:
-        raise TypeError(f"smem: expected a number of bytes, got {described(value)}")
+        advice = "; work goes to the stream of `with stream:`" \
+            if hasattr(value, "__cuda_stream__") else ""
+        raise TypeError(f"smem: expected a number of bytes, got {described(value)}{advice}")
     if not 0 <= number < 1 << 31:
         raise ValueError(f"smem: expected a number of bytes of 0 or more, got {value}")
     return number

@@ -527,8 +527,10 @@ cdef int read_geometry(Kernel self, config) except -1:
     cdef Geometry geometry
     cdef bint constant
     if not isinstance(config, tuple) or not 2 <= len(<tuple>config) <= 3:
+        advice = "; work goes to the stream of `with stream:`" if isinstance(config, tuple) \
+            and any([hasattr(each, "__cuda_stream__") for each in config]) else ""
         raise TypeError(f"{self.name}[...]: expected [grid, block] or [grid, block, smem], got "
-                        f"{config!r}")
+                        f"{config!r}{advice}")
     constant = dimension((<tuple>config)[0], "grid", geometry.grid)
     constant = dimension((<tuple>config)[1], "block", geometry.block) and constant
     geometry.smem = 0

@@ -8,12 +8,14 @@ from cyrt.builtin.entry cimport op_code
 from cyrt.builtin.norm cimport record_norm, record_norm_vjp
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.row_grid cimport VECTOR_BYTES, Rows
+from cyrt.error_text import show
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array, set_operand, shape_of
 from cyrt.nn.rows cimport (
     array_of, bool_of, check_alike, check_rows, check_type, count_rows,
     may_overwrite, spaced_rows, writable_rows,
 )
+from cyrt.ops.arguments import check_array
 from cyrt.ops.broadcasting import broadcast_to
 from cyrt.ops.copy cimport assign_array, check_device, check_out
 from cyrt.ops.copy import copy as duplicate
@@ -46,12 +48,24 @@ cdef int check_parameter(int op, str argument, Array parameter, Array x) except 
     return 0
 
 
+cdef int refuse_parameter(int op, str argument, object value) except -1:
+    sizes = value if isinstance(value, (tuple, list)) else (value,)
+    if argument == "weight" and all([type(each) is int for each in sizes]):
+        # PyTorch's functions take a shape there.
+        raise TypeError(f"{catalogue.OPS[op]}: weight: expected an Array, got {show(value)}; the "
+                        "last axis is normalized, and its size is not passed")
+    check_array(value, f"{catalogue.OPS[op]}: {argument}")      # raises
+    return 0
+
+
 cdef Array dense_parameter(int op, str argument, object parameter, Array x):
     """Check a weight or a bias, and return it, or a copy, as one contiguous, aligned row."""
     cdef Array array
     if parameter is None:
         return None
-    array = array_of(op, argument, parameter)
+    if not isinstance(parameter, Array):
+        refuse_parameter(op, argument, parameter)
+    array = <Array>parameter
     check_parameter(op, argument, array, x)
     if array.ndim_ == 0:
         array = broadcast_to(array, (x.dims[x.ndim_ - 1],))

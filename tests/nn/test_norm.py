@@ -540,6 +540,8 @@ W = cyrt.ones(8)
         (lambda: nn.layer_norm(X, None, cyrt.ones((1, 8))), ValueError, r"bias: .*\(1, 8\)"),
         (lambda: nn.layer_norm(X, cyrt.ones(8, dtype="float16")), TypeError, "float32.*float16"),
         (lambda: nn.layer_norm(X, 2.0), TypeError, "weight: expected an Array, got .*float"),
+        (lambda: nn.layer_norm(X, (8,)), TypeError, r"got \(8,\); the last axis is normalized"),
+        (lambda: nn.rms_norm(X, [1.0] * 8), TypeError, "got list; cyrt.asarray"),
         (lambda: nn.layer_norm(X, eps=-1.0), ValueError, "eps: .*-1.0"),
         (lambda: nn.layer_norm(X, eps=float("nan")), ValueError, "eps: .*nan"),
         (lambda: nn.layer_norm(X, eps=10**400), ValueError, "eps: expected a finite number .*000"),
