@@ -27,13 +27,11 @@ MOST_ROUNDS = 2000  # programs count in float32, which is exact up to 2**24
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.description = "Measure what launches cost; each case checks its results first."
     parser.epilog = (
-        f"cases: {', '.join(CASES)}\n"
-        "\nWhole programs, other libraries, products, sorting, reductions, indexing, random\n"
-        "numbers and elementwise kernels are measured by the scripts in tools/benchmarks/ of\n"
-        "cyrt's source."
+        f"The cases are {', '.join(CASES)}. Whole programs, other libraries, products, sorting, "
+        "reductions, indexing, random numbers and elementwise kernels are measured by the scripts "
+        "in tools/benchmarks/ of cyrt's source."
     )
     parser.add_argument(
         "--case", action="append", metavar="NAME", help="measure only this case; repeatable"

@@ -94,7 +94,8 @@ def _kernels(facts: dict[str, Any]) -> list[str]:
 
 def _list(cache: Cache, console: Console) -> int:
     rows = Table(box=None, pad_edge=False)
-    for heading in ("key", "kernels", "arch", "file", "size", "last used"):
+    # The names of the kernels come last: no other line is longer if those of one entry are long.
+    for heading in ("key", "arch", "size", "last used", "file", "kernels"):
         rows.add_column(
             heading,
             no_wrap=heading not in ("kernels", "file"),
@@ -107,12 +108,12 @@ def _list(cache: Cache, console: Console) -> int:
         size, age = _size(entry.nbytes), _age(entry.used)
         if isinstance(found, str):
             damaged += 1
-            rows.add_row(entry.key[:12], f"damaged: {found}", "", "", size, age)
+            rows.add_row(entry.key[:12], "", size, age, "", f"damaged: {found}")
         elif found[0].get("kind") == "kernel":
             facts = found[0]
             names = list(dict.fromkeys(s[0] for s in facts["signatures"].values()))
             rows.add_row(
-                entry.key[:12], ", ".join(names) or "none", facts["arch"], facts["file"], size, age
+                entry.key[:12], facts["arch"], size, age, facts["file"], ", ".join(names) or "none"
             )
     if rows.row_count:
         print_table(rows, console, WIDTH if console.is_terminal else console.width)

@@ -275,10 +275,14 @@ def test_nothing_is_shown_of_a_wrong_result(monkeypatch, capsys, tmp_path):
     assert not file.exists()
 
 
-def test_help_lists_the_cases_and_says_where_others_are(capsys):
+@pytest.mark.parametrize("columns", [50, 200])
+def test_help_lists_the_cases_and_says_where_others_are(columns, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(columns))
     with pytest.raises(SystemExit) as leaving:
         main(["bench", "--help"])
     assert leaving.value.code == 0
     text = capsys.readouterr().out
-    assert f"cases: {', '.join(CASES)}\n" in text
-    assert "tools/benchmarks/" in text
+    assert max(map(len, text.splitlines())) <= columns
+    words = " ".join(text.split())
+    assert f"The cases are {', '.join(CASES)}. " in words
+    assert "tools/benchmarks/" in words

@@ -55,6 +55,15 @@ def test_list(filled, capsys):
     assert max(map(len, lines[:-1])) <= 100
 
 
+def test_long_names_do_not_lengthen_other_lines(filled, folder, capsys):
+    name = f"kernel_{'of_a_long_name_' * 6}"
+    compile(f'extern "C" __global__ void {name}() {{}}', arch="sm_90")
+    lines = said(capsys, "list").splitlines()
+    (long,) = [line for line in lines if name in line]
+    assert all(len(line) < 100 for line in lines[:-1] if line != long)
+    assert len(long) > len(name)
+
+
 def test_the_list_is_the_default(filled, capsys):
     assert said(capsys) == said(capsys, "list")
 
