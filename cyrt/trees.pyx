@@ -142,8 +142,7 @@ cdef str key_of(Structure structure, Py_ssize_t i):
 
 cdef str expected(leaf):
     cdef list names = [each.__name__ for each in (leaf if type(leaf) is tuple else (leaf,))]
-    return (f"expected {' or '.join(names)}, or a dict, list, tuple, named tuple or dataclass of "
-            "them")
+    return f"expected {', '.join(names)}, or a dict, list, tuple, named tuple or dataclass of them"
 
 
 cdef str advice_of(nest):

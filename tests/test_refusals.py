@@ -133,8 +133,8 @@ def test_a_stream_in_the_brackets_of_a_launch(k):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda k, x: k[x, 1], "grid: expected an int or a tuple of one to three, got {}"),
-        (lambda k, x: k[1, x], "block: expected an int or a tuple of one to three, got {}"),
+        (lambda k, x: k[x, 1], "grid: expected an int or a tuple of one to three ints, got {}"),
+        (lambda k, x: k[1, x], "block: expected an int or a tuple of one to three ints, got {}"),
         (lambda k, x: k[1, 1, x], "smem: expected a number of bytes, got {}"),
         (
             lambda k, x: k.for_each(x, x, 2),

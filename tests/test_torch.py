@@ -226,7 +226,7 @@ def test_fake_tensors_launch_nothing(module):
 
 
 def test_tensors_on_the_cpu_are_refused(module):
-    with pytest.raises(TypeError, match="not in memory that a CUDA device can reach"):
+    with pytest.raises(TypeError, match="which a CUDA device cannot reach"):
         scaled_op(module)(torch.ones(4), 2.0)
 
 

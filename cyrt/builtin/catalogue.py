@@ -43,7 +43,7 @@ def row(op: str, name: str) -> Row:
         return found
     family_of(op)
     types = ", ".join(row.dtype for row in ROWS if row.op == op)
-    raise TypeError(f"{op} has no kernel for {each}; it has for {types}")
+    raise TypeError(f"{op} has no kernel for {each}; it has kernels for {types}")
 
 
 @functools.cache

@@ -231,7 +231,7 @@ cdef int choose_own(ConvPlan* plan, int ordinal, const Operand* operands) except
     if max(sizes.rows, sizes.length) > MAX_NUMERATOR \
             or sizes.columns * sizes.groups > MAX_NUMERATOR:
         raise ValueError(f"conv: more than {<long long>MAX_NUMERATOR:,} outputs of an image, "
-                         f"channels, or elements of a filter are not provided for: "
+                         f"channels, or elements of a filter are not supported: "
                          f"{sizes.rows:,} by {sizes.length:,} by {sizes.columns:,} in "
                          f"{sizes.groups:,} groups")
     strips = has_strips(&sizes, op, operands, conv, &view)
@@ -273,7 +273,7 @@ cdef int choose_sum(Kernels* own, int ordinal, int op, int dtype, const Sizes* s
     cdef unsigned int slices = SLICES if parts >= MANY_PARTS else 1
     if count > MAX_NUMERATOR:
         raise ValueError(f"conv: a gradient of more than {<long long>MAX_NUMERATOR:,} elements is "
-                         f"not provided for, got {count:,}")
+                         f"not supported, got {count:,}")
     own.workspace = parts * count * sizes.sum_size
     args.flags = (args.flags & ~CONV_VECTOR_OUT) | CONV_PARTS
     if sizes.columns % sizes.items == 0:
@@ -339,7 +339,7 @@ cdef long long choose_tiles(Sizes* sizes, int op, Conv* args, Launch* launch) ex
                                 * PART_UNIT)
     parts = max(1, ceiling(sizes.length, args.depth))
     if tiles * parts > MAX_BLOCKS:
-        raise ValueError(f"conv: more than {<long long>MAX_BLOCKS:,} tiles are not provided for, "
+        raise ValueError(f"conv: more than {<long long>MAX_BLOCKS:,} tiles are not supported, "
                          f"got {tiles:,}")
     args.tiles_m = divider(<unsigned int>ceiling(sizes.rows, m))
     args.tiles_n = divider(<unsigned int>ceiling(sizes.columns, n))
@@ -465,7 +465,7 @@ cdef long long choose_depthwise(Sizes* sizes, int op, Conv* args, Launch* launch
             y //= 2
         blocks = args.tiles_n.size * ceiling(sizes.rows, y * OUTPUTS)
     if blocks > MAX_BLOCKS:
-        raise ValueError(f"conv: more than {<long long>MAX_BLOCKS:,} blocks are not provided for, "
+        raise ValueError(f"conv: more than {<long long>MAX_BLOCKS:,} blocks are not supported, "
                          f"got {blocks:,}")
     set_geometry(&launch.geometry, blocks, x, y)
     return parts

@@ -49,7 +49,7 @@ cdef int record_interpolate(Recorder encoder, int op, int dtype, const Operand* 
     blocks = chunks * ceiling(positions, BLOCK // x)
     if positions > MAX_NUMERATOR or blocks > MAX_BLOCKS:
         raise ValueError(f"interpolate: more than {<long long>MAX_NUMERATOR:,} positions or blocks "
-                         f"are not provided for, got {positions:,} and {blocks:,}")
+                         f"are not supported, got {positions:,} and {blocks:,}")
     params.source, params.out = operands[1].address, operands[0].address
     params.chunks = divider(<unsigned int>chunks)
     params.positions = <unsigned int>positions

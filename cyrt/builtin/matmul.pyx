@@ -239,7 +239,7 @@ cdef int record(Recorder encoder, Problem* p) except -1:
     if p.n > 1:
         if p.n > most or p.k > most:
             raise ValueError(f"matmul: ({p.m:,}, {p.k:,}) by ({p.k:,}, {p.n:,}): sizes of more "
-                             f"than {most:,} are not provided for")
+                             f"than {most:,} are not supported")
         blocks = ceiling(p.n, SMALL_SIDE)
     for d in range(p.batch.ndim):
         blocks *= p.batch.shape[d]

@@ -82,7 +82,7 @@ cdef int record(Recorder encoder, int op, int dtype, int variant, const Operand*
         return 0
     if max(outputs, pooling.channels, product(pooling.sliding.taps)) > MAX_NUMERATOR:
         raise ValueError(f"pool: more than {<long long>MAX_NUMERATOR:,} outputs, channels or "
-                         f"elements of a window are not provided for, got {outputs:,}, "
+                         f"elements of a window are not supported, got {outputs:,}, "
                          f"{pooling.channels:,} and {product(pooling.sliding.taps):,}")
     launch.entry = entry_of(encoder.state.ordinal, op, dtype)
     items = launch.entry.items
@@ -104,7 +104,7 @@ cdef int record(Recorder encoder, int op, int dtype, int variant, const Operand*
     args.chunks = divider(<unsigned int>ceiling(pooling.channels, x * items))
     blocks = args.chunks.size * ceiling(outputs, BLOCK // x)
     if blocks > MAX_BLOCKS:
-        raise ValueError(f"pool: more than {<long long>MAX_BLOCKS:,} blocks are not provided for, "
+        raise ValueError(f"pool: more than {<long long>MAX_BLOCKS:,} blocks are not supported, "
                          f"got {blocks:,}")
     set_geometry(&launch.geometry, blocks, x, BLOCK // x)
     return record_launch(encoder, &launch, &args, operands, count, 1)

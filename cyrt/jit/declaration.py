@@ -331,7 +331,7 @@ class _ParameterReader:
 def _arithmetic(words: list[str], fail: Callable[[str], NoReturn]) -> str:
     """Return the usual spelling of a built-in type: ``long unsigned`` is ``unsigned long``."""
     if words.count("long") > 2 or any(words.count(w) > 1 for w in set(words) - {"long"}):
-        fail(f"'{' '.join(words)}' is no type")
+        fail(f"'{' '.join(words)}' is not a type")
     ordered = sorted(words, key=_ARITHMETIC.index)
     if "__int64" in ordered:
         ordered[ordered.index("__int64")] = "long long"
@@ -345,5 +345,5 @@ def _arithmetic(words: list[str], fail: Callable[[str], NoReturn]) -> str:
         ordered = ["unsigned", "int"]
     name = " ".join(ordered)
     if name != "void" and not type_layout(name)[1]:
-        fail(f"'{' '.join(words)}' is no type")
+        fail(f"'{' '.join(words)}' is not a type")
     return name

@@ -47,4 +47,4 @@ def dump(job: Job, result: Result) -> None:
                 with open(os.path.join(folder, base + suffix), "wb") as file:
                     file.write(content)
     except OSError as error:
-        raise ValueError(f"CYRT_JIT_DUMP={folder!r} is no folder to write to: {error}") from None
+        raise ValueError(f"CYRT_JIT_DUMP={folder!r} is not a folder to write to: {error}") from None

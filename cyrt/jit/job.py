@@ -148,7 +148,7 @@ def _check_text(what: str, text: object, wanted: str) -> None:
 
 def _macro(name: object, value: object) -> str:
     if not isinstance(name, str) or not re.fullmatch(_MACRO, name):
-        raise ValueError(f"define has {name!r}, which is no macro's name")
+        raise ValueError(f"define has {name!r}, which is not a macro's name")
     if value is None or value is True:
         return f"#define {name} 1"
     if isinstance(value, str):

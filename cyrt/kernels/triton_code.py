@@ -96,7 +96,7 @@ def _parameter(kernel: str, name: str, type: Any) -> Parameter:
         return pointer("void*", const=False, name=name)
     if text not in _TYPES:
         raise TypeError(
-            f"{kernel}: {name}: {type!r} is no type of an argument in Triton, such as '*fp32', "
+            f"{kernel}: {name}: {type!r} is not a type of an argument in Triton, such as '*fp32', "
             "'*kfp16' (only read), 'i32' or 'fp32'"
         )
     if is_pointer:
@@ -251,7 +251,7 @@ def _given_types(kernel: str, signature: Any, names: list[str] | None) -> dict[s
         if set(signature) != set(names):
             raise ValueError(
                 f"{kernel}: signature: expected the types of {', '.join(names) or 'nothing'} "
-                f"(all parameters that are no constants), got those of "
+                f"(all parameters that are not constants), got those of "
                 f"{', '.join(map(str, signature)) or 'nothing'}"
             )
         return {name: signature[name] for name in names}
@@ -266,7 +266,7 @@ def _given_types(kernel: str, signature: Any, names: list[str] | None) -> dict[s
     if len(types) != len(names):
         raise ValueError(
             f"{kernel}: signature: expected {len(names)} types, of {', '.join(names) or 'nothing'} "
-            f"(all parameters that are no constants), got {len(types)}: {signature}"
+            f"(all parameters that are not constants), got {len(types)}: {signature}"
         )
     return dict(zip(names, types, strict=True))
 

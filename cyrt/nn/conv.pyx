@@ -190,7 +190,7 @@ cdef list transposed_padding(str name, int ndim, Array source, Array weight, obj
         outputs = (size - 1) * apart[d] + 1 + before + behind - reach
         if not -FARTHEST < before < FARTHEST or not -FARTHEST < behind < FARTHEST:
             raise ValueError(f"{name}: more than {<long long>FARTHEST - 1:,} places beside the "
-                             f"input are not provided for, got a kernel of size {kernel} in "
+                             f"input are not supported, got a kernel of size {kernel} in "
                              f"spatial dimension {d}, dilation {step[d]}, padding {low[d]} and "
                              f"{high[d]}, output_padding {more[d]}")
         if outputs < 0:

@@ -237,16 +237,16 @@ def _reading_errors(label: str) -> Iterator[None]:
         text = str(error)
         if "Object arrays" in text:
             raise TypeError(
-                f"{label}: an array of Python objects, which are no elements of cyrt's"
+                f"{label}: an array of Python objects, which cyrt's arrays cannot have"
             ) from None
         # NumPy takes every file that it does not know for a pickle, and advises to load that.
         reason = "" if "allow_pickle" in text else f": {text}"
-        raise ValueError(f"{label} is damaged, or no file of NumPy's format{reason}") from error
+        raise ValueError(f"{label} is damaged, or not a file of NumPy's format{reason}") from error
 
 
 def _checked(host: Any, label: str) -> np.ndarray:
     if not isinstance(host, np.ndarray):  # NumPy returns an archive's other files as bytes
-        raise ValueError(f"{label}: is no array of NumPy's format")
+        raise ValueError(f"{label} is not an array in NumPy's format")
     if host.dtype == "V2":
         host = host.view(_dtype("bfloat16").numpy)
     try:

@@ -117,7 +117,7 @@ def load_safetensors(file: Any) -> dict[str, Array]:
                 arrays[key] = asarray(opened.get_tensor(key))
     except library.SafetensorError as error:
         raise ValueError(
-            f"{name}: {path} is damaged, or no file of the safetensors format: {error}"
+            f"{name}: {path} is damaged, or not a file of the safetensors format: {error}"
         ) from error
     return arrays
 

@@ -167,7 +167,7 @@ cdef int device_of_address(CUdeviceptr address) except -1:
     context_of(current_ordinal())
     result = cu.cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address)
     if result == CUDA_ERROR_INVALID_VALUE:
-        raise ValueError(f"memory: {address:#x} is no address that the device knows")
+        raise ValueError(f"memory: {address:#x} is not an address that the device knows")
     check(result, b"cuPointerGetAttribute")
     return ordinal if ordinal >= 0 else current_ordinal()
 
@@ -227,8 +227,8 @@ cdef int check_device(str name, kind, index, structured) except -1:
         advice = "" if kind != KDL_CPU else (
             "; make a cyrt.Buffer(x.nbytes), whose copy_from(x) copies the bytes to the device"
             if structured else "; cyrt.asarray() copies it to the device")
-        raise TypeError(f"memory: {name} lies on DLPack device {(kind, index)}, not in memory that "
-                        f"a CUDA device can reach{advice}")
+        place = "in host memory" if kind == KDL_CPU else f"on DLPack device {(kind, index)}"
+        raise TypeError(f"memory: {name} lies {place}, which a CUDA device cannot reach{advice}")
     if kind == KDL_CUDA and not 0 <= index < Device.count():
         raise ValueError(f"memory: {name} lies on CUDA device {index}, and there are "
                          f"{Device.count()}")

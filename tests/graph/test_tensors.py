@@ -279,7 +279,7 @@ class Part(Tensor):
     ("change", "error", "text"),
     [
         ({"requires_grad": True}, ValueError, r"requires a gradient.*pass x.detach\(\)"),
-        ({"kind": 1}, TypeError, r"not in memory that a CUDA .* cyrt.asarray\(\) copies it"),
+        ({"kind": 1}, TypeError, r"in host memory, which a CUDA .* cyrt.asarray\(\) copies it"),
         ({"index": 99}, ValueError, "lies on CUDA device 99"),
         ({"index": -1}, ValueError, "lies on CUDA device -1"),
         ({"ndim": -1}, ValueError, "a DLPack tensor of -1 dimensions has no shape"),

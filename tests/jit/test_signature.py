@@ -131,7 +131,7 @@ def test_what_a_pointer_is_used_for(type, writes, indirect):
         ("void k", "no parameter list", ""),
         ("", "no parameter list", ""),
         ("void k(float x y)", "unexpected 'y'", "y)"),
-        ("void k(unsigned float x)", "no type", "x)"),
+        ("void k(unsigned float x)", "is not a type", "x)"),
         ("void k(int ...)", "variable arguments", "..."),
         ("void k(Args... args)", "packs", "..."),
         ("void k(void x)", "cannot be void", "void x"),

@@ -434,14 +434,14 @@ def test_shared_memory_that_two_threads_ask_for(replaced, y):
         (1 << 40, 256, r"grid: .* 65,535 \(y and z\), got 1099511627776$"),
         (4, 0, r"block: expected numbers from 1 to 1,024 \(x and y\) or 64 \(z\), got 0$"),
         ((1, 0), 32, r"grid: expected numbers from 1 .*, got \(1, 0\)$"),
-        (1, (), r"block: expected an int or a tuple of one to three, got \(\)$"),
+        (1, (), r"block: expected an int or a tuple of one to three ints, got \(\)$"),
     ],
 )
 def test_ranges_of_grid_and_block(module, grid, block, message):
     with pytest.raises(ValueError, match=message):
         module["count"][grid, block]
     with pytest.raises(
-        TypeError, match="grid: expected an int or a tuple of one to three, got 1.5"
+        TypeError, match="grid: expected an int or a tuple of one to three ints, got 1.5"
     ):
         module["count"][1.5, 1]
 

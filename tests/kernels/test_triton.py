@@ -329,7 +329,7 @@ def test_other_libraries_arrays_are_aligned_by_their_addresses(forms):
         ({"signature": "*fp32"}, ValueError, "expected 2 types, of x, n .*got 1"),
         ({"signature": {"x": "*fp32"}}, ValueError, "the types of x, n .*got those of x"),
         ({"signature": 3}, TypeError, "Triton's types by name"),
-        ({"signature": "*fp33, i32"}, TypeError, r"x: '\*fp33' is no type of an argument"),
+        ({"signature": "*fp33, i32"}, TypeError, r"x: '\*fp33' is not a type of an argument"),
         ({"signature": "tensordesc<fp16[8]>, i32"}, TypeError, "tensor descriptors made on the h"),
         ({"signature": {"x": ("i32",), "n": "i32"}}, TypeError, "tuples cannot be passed"),
         ({"signature": "*fp32, i32", "constants": {"C": 3}}, ValueError, "has no parameters C"),

@@ -292,7 +292,7 @@ def test_names():
         (
             lambda x: nn.swiglu_vjp(*[x.astype(cyrt.int32)] * 3),
             TypeError,
-            "swiglu_vjp has no kernel for int32; it has for float16",
+            "swiglu_vjp has no kernel for int32; it has kernels for float16",
         ),
     ],
 )

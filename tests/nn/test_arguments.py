@@ -259,5 +259,6 @@ def test_a_floating_point_type_without_a_kernel_is_refused_first(python):
         fresh=True,
     )
     assert (
-        done.stdout == "rms_norm has no kernel for float64; it has for float16, bfloat16, float32\n"
+        done.stdout
+        == "rms_norm has no kernel for float64; it has kernels for float16, bfloat16, float32\n"
     )

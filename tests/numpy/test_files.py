@@ -143,7 +143,7 @@ def test_other_element_types(host, tmp_path):
 
 def test_files_that_are_none(tmp_path):
     (tmp_path / "text.py").write_text("print(1)\n")
-    with pytest.raises(ValueError, match=r"text\.py is damaged, or no file of NumPy's format$"):
+    with pytest.raises(ValueError, match=r"text\.py is damaged, or not a file of NumPy's format$"):
         cyrt.load(tmp_path / "text.py")
     np.save(tmp_path / "objects.npy", np.array([{}, None]), allow_pickle=True)
     with pytest.raises(TypeError, match=r"objects\.npy: an array of Python objects") as caught:
@@ -197,7 +197,7 @@ def test_truncated(name, tmp_path):
     load = cyrt.load_safetensors if name == "x.safetensors" else cyrt.load
     for part in cut_everywhere((tmp_path / name).read_bytes()):
         (tmp_path / name).write_bytes(part)
-        with pytest.raises(ValueError, match=rf"load.*{name}.* is damaged, or no file of"):
+        with pytest.raises(ValueError, match=rf"load.*{name}.* is damaged, or not a file of"):
             load(tmp_path / name)
 
 
@@ -225,7 +225,7 @@ def test_no_array_in_an_archive(tmp_path):
 
     with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
         archive.writestr("note.txt", "text")
-    with pytest.raises(ValueError, match=r"x\.npz, array 'note\.txt': is no array"):
+    with pytest.raises(ValueError, match=r"x\.npz, array 'note\.txt' is not an array"):
         cyrt.load(tmp_path / "x.npz")
 
 

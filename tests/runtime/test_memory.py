@@ -455,7 +455,7 @@ def test_dlpack_of_the_host_is_refused():
         def __dlpack__(self, **_):
             raise AssertionError("asked for what cannot be used")
 
-    with pytest.raises(TypeError, match="not in memory that a CUDA device can reach"):
+    with pytest.raises(TypeError, match="which a CUDA device cannot reach"):
         cyrt.Buffer(8).copy_from(HostArray())
 
 
