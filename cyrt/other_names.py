@@ -352,6 +352,7 @@ class Missing:
     def __init__(self, name: str, instead: str):
         self.__name__ = name
         self.instead = instead
+        self.__doc__ = f"There is no such attribute; instead: {instead}"  # for help()
 
     def __get__(self, instance: Any, kind: Any = None) -> Any:
         # A class that derives from cyrt's may have such an attribute.

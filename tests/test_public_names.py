@@ -207,6 +207,11 @@ def test_an_attribute_of_other_libraries_classes(kind, name):
     assert not hasattr(type(x), name)
     assert name not in dir(x)
     assert "__class__" in dir(x)
+    if kind != "Module":
+        missing = inspect.getattr_static(x, name)
+        assert (
+            inspect.getdoc(missing) == f"There is no such attribute; {message.partition('; ')[2]}"
+        )
 
 
 def test_functions_that_are_methods_of_other_libraries_arrays():

@@ -37,7 +37,8 @@ cdef bint dimension(value, str what, unsigned int* target) except -1:
         constant = False
         value = tuple(value) if isinstance(value, list) else (value,)
     if not 1 <= len(<tuple>value) <= 3:
-        raise ValueError(f"{what}: expected an int or a tuple of one to three ints, got {show(whole)}")
+        raise ValueError(f"{what}: expected an int or a tuple of one to three ints, got "
+                         f"{show(whole)}")
     for item in <tuple>value:
         number = as_int(item)
         if number is None:

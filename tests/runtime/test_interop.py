@@ -491,11 +491,7 @@ def test_dlpack_that_is_malformed(memory, fields, error, text):
         ((2, 0, 0), TypeError, r"__dlpack_device__\(\): expected a kind and an index"),
         ((2, 99), ValueError, "lies on CUDA device 99"),
         ((2, 1 << 70), ValueError, "lies on CUDA device"),
-        (
-            (1, 0),
-            TypeError,
-            r"in host memory, which .* cyrt.asarray\(\) copies it",
-        ),
+        ((1, 0), TypeError, r"in host memory, which .* cyrt.asarray\(\) copies it"),
     ],
 )
 def test_dlpack_on_no_device_of_ours(memory, device, error, text):
