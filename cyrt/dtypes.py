@@ -179,6 +179,8 @@ def dtype(name: Any) -> DType:
             reason = "a flag goes by name, such as keepdims=True"
         elif isinstance(name, int):
             reason = "a shape is one argument, such as (3, 4)"
+        elif isinstance(name, str) and name.partition(":")[0] in ("cpu", "cuda", "gpu"):
+            reason = "a device goes by name, such as device='cuda:0'"
         # The elements of an array on a device are not read: that would wait for it.
         shape = getattr(name, "shape", ())
         text = f"an {type(name).__name__} of shape {shape}" if shape else repr(name)

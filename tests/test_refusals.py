@@ -192,6 +192,7 @@ def test_arguments_of_an_encoder_that_are_no_tuple(k, x):
             TypeError,
             r"an element type, got \(3, 2\); reshape\(\(3, 2\)\) v",
         ),
+        (lambda x: cyrt.zeros(3, "cuda:0"), TypeError, "'cuda:0' is not .*; a device goes by name"),
         (lambda x: x.mean(-1, True), TypeError, "True is not an element type; a flag goes by name"),
         (lambda x: cyrt.exp([1, 2]), TypeError, "exp: .* got list; cyrt.asarray"),
         (lambda x: cyrt.nn.relu([1]), TypeError, "relu: .* got list; cyrt.asarray"),
