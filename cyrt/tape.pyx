@@ -717,6 +717,11 @@ cdef int refuse_number(object x, str what) except -1:
     return 0
 
 
+def refuse_as_number(value, str what not None):
+    """Raise TypeError if the tape follows an array whose value becomes a number: a constant."""
+    refuse_number(value, what)
+
+
 def recorded(function, tuple arguments not None):
     """Return ``function(*arguments)``, recorded as one call: see `record_call` in tape.pxd."""
     return record_call(function, arguments)

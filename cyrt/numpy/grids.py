@@ -14,6 +14,7 @@ from cyrt.ops.arguments import check_array, check_flags, check_vector, count_of,
 from cyrt.ops.copy import astype
 from cyrt.ops.creation import asarray, zeros
 from cyrt.ops.shapes import reshape
+from cyrt.tape import refuse_as_number
 
 __all__ = [
     "diag_indices",
@@ -292,6 +293,8 @@ def geomspace(
     device : Device or int, optional
     """
     check_flags("geomspace", endpoint=endpoint)
+    for what, number in (("start", start), ("stop", stop)):
+        refuse_as_number(number, f"geomspace: {what}")
     if not (isfinite(start) and isfinite(stop) and start * stop > 0):
         raise ValueError(
             f"geomspace: expected two finite numbers of one sign, not 0, got {start} and {stop}"

@@ -24,6 +24,7 @@ from cyrt.ops.search import searchsorted
 from cyrt.ops.shapes import ravel, reshape
 from cyrt.ops.sort import sort
 from cyrt.ops.ternary import where
+from cyrt.tape import refuse_as_number
 
 __all__ = ["bincount", "digitize", "histogram", "histogram2d", "histogram_bin_edges", "histogramdd"]
 
@@ -359,6 +360,8 @@ def _uniform_edges(
         raise ValueError(f"{name}: bins: expected 1 or more, got {count}")
     dtype = values.dtype if values.dtype.kind == "f" else "float64"
     if limits is not None or values.size == 0:
+        for each in limits or ():
+            refuse_as_number(each, f"{name}: range")
         try:
             low, high = (0.0, 1.0) if limits is None else map(float, limits)
         except (TypeError, ValueError):

@@ -19,7 +19,7 @@ from cyrt.ops.copy import astype, check_devices
 from cyrt.random.drawing import draw
 from cyrt.random.keys import Key, bits_of, keyed
 from cyrt.runtime.device import Device
-from cyrt.tape import follows
+from cyrt.tape import follows, refuse_as_number
 
 Shape = SupportsIndex | Sequence[SupportsIndex]
 Real = float | Array
@@ -41,6 +41,7 @@ def _shape_advice(value: Any) -> str:
 
 
 def _number(value: Any, name: str, what: str, *, finite: bool = True) -> float:
+    refuse_as_number(value, f"{name}: {what}")
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):

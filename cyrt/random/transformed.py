@@ -23,8 +23,9 @@ from cyrt.random.distributions import (
     uniform,
 )
 from cyrt.random.keys import Key, bits_of, keyed, split
-from cyrt.random.variates import check_parameter, chisquare, gamma, gumbel, poisson
+from cyrt.random.variates import check_parameter, chisquare, gamma, gumbel, poisson, refuse_gradient
 from cyrt.runtime.device import Device
+from cyrt.tape import detach
 
 _Device = Device | SupportsIndex | str | None
 # The lower bound of the uniform numbers, since the root has no derivative at 0. Numbers above 0
@@ -166,6 +167,7 @@ def standard_t(
     True
     """
     df = check_parameter("standard_t", "df", df, 0, open_end=True)
+    refuse_gradient("standard_t", "df", df)
     options = _options("standard_t", size, dtype, device, key, df=df)
     first, second = _halves(options)
     return _cast(normal(0.0, 1.0, **first) / sqrt(chisquare(df, **second) / df), options)
@@ -445,6 +447,8 @@ def f(
     """
     dfnum = check_parameter("f", "dfnum", dfnum, 0, open_end=True)
     dfden = check_parameter("f", "dfden", dfden, 0, open_end=True)
+    refuse_gradient("f", "dfnum", dfnum)
+    refuse_gradient("f", "dfden", dfden)
     options = _options("f", size, dtype, device, key, dfnum=dfnum, dfden=dfden)
     first, second = _halves(options)
     return _cast(
@@ -551,6 +555,7 @@ def negative_binomial(
     p = check_parameter(name, "p", p, 0, open_end=True)
     if not isinstance(p, Array) and p > 1:
         raise ValueError(f"{name}: p: expected 1 or less, got {p}")
+    n, p = (detach(each) if isinstance(each, Array) else each for each in (n, p))
     first, second = _halves(_options(name, size, "float64", device, key, n=n, p=p))
     means = gamma(n, (1.0 - p) / p, **first)
     return poisson(means, dtype=dtype, key=second["key"])

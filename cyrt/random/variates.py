@@ -62,6 +62,15 @@ def check_parameter(
     return found
 
 
+def refuse_gradient(name: str, what: str, value: Real) -> None:
+    """Raise TypeError if a parameter is differentiated by which the numbers have no gradient."""
+    if isinstance(value, Array) and follows([value]):
+        raise TypeError(
+            f"{name}: {what}: the numbers have no gradient with respect to this parameter; "
+            "stop_gradient() makes a constant of it"
+        )
+
+
 def _drawn(
     op: str,
     bits: int,
@@ -79,11 +88,8 @@ def _drawn(
         if not isinstance(each, Array):
             values.append(each)
             continue
-        if dtype.kind == "f" and follows([each]):
-            raise TypeError(
-                f"{name}: {what}: the numbers have no gradient with respect to this parameter; "
-                "stop_gradient() makes a constant of it"
-            )
+        if dtype.kind == "f":
+            refuse_gradient(name, what, each)
         values.append(broadcast_to(astype(detach(each), _FLOAT64), shape).copy())
     return draw_with(op, bits, values, shape, dtype, device)
 
@@ -188,6 +194,7 @@ def chisquare(
     True
     """
     found = check_parameter("chisquare", "df", df, 0, open_end=True)
+    refuse_gradient("chisquare", "df", found)
     return gamma(found * 0.5, 2.0, size, dtype=dtype, device=device, key=key)
 
 
@@ -328,8 +335,8 @@ def vonmises(
     Raises
     ------
     TypeError
-        A parameter is not real; or it depends on the arguments of a function that is
-        differentiated, and there is no gradient.
+        A parameter is not real, or `kappa` is differentiated: there is no gradient with respect to
+        it.
     ValueError
         A number is out of its range, or the shapes do not broadcast.
 
@@ -349,7 +356,12 @@ def vonmises(
     bits = bits_of(key, name)
     mu = check_parameter(name, "mu", mu, -math.inf)
     kappa = check_parameter(name, "kappa", kappa, 0)
-    return _drawn("von_mises", bits, name, {"mu": mu, "kappa": kappa}, size, each, device)
+    if not isinstance(mu, Array):
+        return _drawn("von_mises", bits, name, {"mu": mu, "kappa": kappa}, size, each, device)
+    center = detach(mu)
+    found = _drawn("von_mises", bits, name, {"mu": center, "kappa": kappa}, size, each, device)
+    # The angles move with the center; what is added is 0.
+    return scale_and_shift(found, mu - center, 1.0) if follows([mu]) else found
 
 
 @keyed

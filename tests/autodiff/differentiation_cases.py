@@ -477,3 +477,44 @@ case(
 case(
     "random.normal", lambda loc: cyrt.random.normal(loc, 2.0, dtype="float64", key=_KEY), normal(4)
 )
+for _name in ("gumbel", "laplace", "logistic"):
+    _f = getattr(cyrt.random, _name)
+    case(
+        f"random.{_name}",
+        lambda loc, scale, f=_f: f(loc, scale, (2, 3), dtype="float64", key=_KEY),
+        normal(3),
+        positive(2, 1),
+    )
+for _name in ("exponential", "pareto", "rayleigh", "weibull"):
+    _f = getattr(cyrt.random, _name)
+    case(f"random.{_name}", lambda x, f=_f: f(x, (2, 3), dtype="float64", key=_KEY), positive(3))
+case(
+    "random.gamma",
+    lambda scale: cyrt.random.gamma(2.0, scale, (2, 3), dtype="float64", key=_KEY),
+    positive(3),
+)
+case(
+    "random.wald",
+    lambda mean, scale: cyrt.random.wald(mean, scale, (2, 3), dtype="float64", key=_KEY),
+    positive(3),
+    positive(2, 1),
+)
+case(
+    "random.vonmises",
+    lambda mu: cyrt.random.vonmises(mu, 2.0, (2, 3), dtype="float64", key=_KEY),
+    within(3),
+)
+case(
+    "random.multivariate_normal",
+    lambda mean: cyrt.random.multivariate_normal(
+        mean, [[1.0, 0.5], [0.5, 2.0]], 3, dtype="float64", key=_KEY
+    ),
+    normal(2),
+)
+case("random.permutation", lambda x: cyrt.random.permutation(x, axis=1, key=_KEY), normal(2, 5))
+case("random.choice", lambda x: cyrt.random.choice(x, 4, key=_KEY), normal(3, 2))
+case(
+    "random.shuffle", _assigned(lambda h, y: cyrt.random.shuffle(h, key=_KEY)), normal(4), normal()
+)
+case("numpy.r_", lambda x, y: cyrt.numpy.r_[x, 1.0, y, 0:2], normal(3), normal(2))
+case("numpy.c_", lambda x, y: cyrt.numpy.c_[x, y], normal(3), normal(3, 2))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from differentiation_cases import CASES
 from linear_algebra_cases import CASES as LINEAR_ALGEBRA
@@ -33,6 +34,12 @@ CONSTANT = {
     *("signbit", "tri", "tril_indices", "tril_indices_from", "triu_indices", "triu_indices_from"),
     *("trunc", "unpackbits", "unravel_index", "zeros", "zeros_like"),
     *("fft.fftfreq", "fft.rfftfreq", "linalg.matrix_rank"),
+    *("numpy.iscomplexobj", "numpy.isrealobj", "numpy.isscalar", "numpy.mgrid", "numpy.ogrid"),
+    *("numpy.index_exp", "numpy.s_"),
+    *("random.bernoulli", "random.binomial", "random.categorical", "random.geometric"),
+    *("random.multinomial", "random.negative_binomial", "random.poisson", "random.rand"),
+    *("random.randint", "random.randn", "random.random", "random.standard_cauchy"),
+    *("random.standard_normal",),
 }
 # No functions of the values of arrays.
 OTHERS = {
@@ -42,6 +49,10 @@ OTHERS = {
     *("result_type", "save", "save_checkpoint", "save_safetensors", "savetxt", "savez"),
     *("savez_compressed", "shape"),
     *("shares_memory", "show_config", "size", "stream", "synchronize", "trim_memory"),
+    *("numpy.array2string", "numpy.array_repr", "numpy.array_str", "numpy.get_printoptions"),
+    *("numpy.geterr", "numpy.issubdtype", "numpy.iterable", "numpy.printoptions"),
+    *("numpy.promote_types", "numpy.set_printoptions", "numpy.seterr"),
+    *("random.default_rng", "random.fold_in", "random.key", "random.seed", "random.split"),
     *("checkpoint", "custom_vjp", "grad", "stop_gradient", "tree_map", "value_and_grad", "vjp"),
     *("__array_namespace_info__",),
 }
@@ -54,6 +65,12 @@ REFUSED = {
     "lgamma": cyrt.lgamma,
     "linalg.lu_factor": lambda x: cyrt.linalg.lu_factor(x[:, None] * x).lu,
     "nextafter": lambda x: cyrt.nextafter(x, 2.0),
+    "random.beta": lambda x: cyrt.random.beta(1.0, x),
+    "random.chisquare": cyrt.random.chisquare,
+    "random.dirichlet": cyrt.random.dirichlet,
+    "random.f": lambda x: cyrt.random.f(x, 1.0),
+    "random.standard_t": cyrt.random.standard_t,
+    "random.truncated_normal": lambda x: cyrt.random.truncated_normal(x[0], 2.0),
     "setdiff1d": lambda x: cyrt.setdiff1d(x, cyrt.zeros(1)),
     "setxor1d": lambda x: cyrt.setxor1d(x, cyrt.zeros(1)),
     "union1d": lambda x: cyrt.union1d(x, x),
@@ -63,15 +80,52 @@ REFUSED = {
     "unique_inverse": lambda x: cyrt.unique_inverse(x)[0],
     "unique_values": cyrt.unique_values,
 }
+# Calls of other functions with an argument that would be a constant although the result changes
+# with it.
+REFUSED_ARGUMENTS = {
+    "arange": lambda x: cyrt.arange(x[0], 3.0),
+    "bincount": lambda x: cyrt.bincount(cyrt.asarray([0, 1]), weights=x),
+    "full": lambda x: cyrt.full(3, x[0]),
+    "full_like": lambda x: cyrt.full_like(x, x[0]),
+    "geomspace start": lambda x: cyrt.geomspace(x[0], 2.0, 3),
+    "geomspace stop": lambda x: cyrt.geomspace(1.0, x[0], 3),
+    "histogram range": lambda x: cyrt.histogram(cyrt.zeros(2), range=(0.0, x[0]))[1],
+    "histogram weights": lambda x: cyrt.histogram(cyrt.zeros(2), weights=x)[0],
+    "histogram_bin_edges": lambda x: cyrt.histogram_bin_edges(cyrt.zeros(2), range=(-1.0, x[0])),
+    "histogram2d": lambda x: cyrt.histogram2d(x, x, range=[(0.0, 1.0), (0.0, x[0])])[2],
+    "linspace": lambda x: cyrt.linspace(0.0, x[0], 3),
+    "logspace": lambda x: cyrt.logspace(x[0], 2.0, 3),
+    "pad": lambda x: cyrt.pad(x, 1, constant_values=x[0]),
+    "random.beta": lambda x: cyrt.random.beta(x, 1.0),
+    "random.f": lambda x: cyrt.random.f(1.0, x),
+    "random.gamma": cyrt.random.gamma,
+    "random.multivariate_normal": lambda x: cyrt.random.multivariate_normal([0, 0], cyrt.diag(x)),
+    "random.truncated_normal": lambda x: cyrt.random.truncated_normal(0.0, x[0]),
+    "random.vonmises": lambda x: cyrt.random.vonmises(1.0, x),
+    "sum": lambda x: cyrt.sum(cyrt.ones(2), initial=x[0]),
+}
+ROOMS = {
+    "": cyrt,
+    "fft.": cyrt.fft,
+    "linalg.": cyrt.linalg,
+    "numpy.": cyrt.numpy,
+    "random.": cyrt.random,
+}
+
+
+def is_function(value):
+    """Whether a public value is called, or takes arrays in brackets as ``r_`` does."""
+    return (callable(value) or hasattr(value, "__getitem__")) and not isinstance(
+        value, (type, cyrt.DType, np.generic, str)
+    )
 
 
 def test_every_public_function_has_a_place():
     public = {
         room + name
-        for room, module in (("", cyrt), ("fft.", cyrt.fft), ("linalg.", cyrt.linalg))
+        for room, module in ROOMS.items()
         for name in module.__all__
-        if callable(getattr(module, name))
-        and not isinstance(getattr(module, name), (type, cyrt.DType))
+        if is_function(getattr(module, name))
     } | {"custom_vjp"}
     places = [{*CASES, *LINEAR_ALGEBRA} & public, OTHER_NAMES, CONSTANT, OTHERS, set(REFUSED)]
     assert public - set().union(*places) == set()
@@ -85,3 +139,11 @@ def test_every_public_function_has_a_place():
 def test_a_refused_function_says_so(name):
     with pytest.raises((TypeError, RuntimeError)):
         cyrt.grad(lambda x: cyrt.sum(REFUSED[name](x)))(cyrt.asarray([1.0, 2.0]))
+
+
+@pytest.mark.parametrize("name", sorted(REFUSED_ARGUMENTS))
+def test_a_refused_argument_is_no_constant_in_silence(name):
+    x, function = cyrt.asarray([1.0, 2.0]), REFUSED_ARGUMENTS[name]
+    assert function(x).size
+    with pytest.raises(TypeError, match=r"no gradient|would become a constant|is a constant"):
+        cyrt.grad(lambda x: cyrt.sum(function(x)))(x)

@@ -268,13 +268,23 @@ def test_counts_are_constants_and_other_parameters_have_no_gradient():
         random.geometric,
         lambda p: random.binomial(5, p),
         lambda p: random.multinomial(5, p),
+        lambda p: random.negative_binomial(p, p),
+        lambda p: random.categorical(p, shape=2),
+        random.bernoulli,
     ):
-        found = cyrt.grad(lambda p, draw=draw: (draw(p) * p).sum())
-        assert found(p).shape == (2,)
+
+        def weighted(p, draw=draw):
+            drawn = draw(p)
+            return (drawn * p).sum(), drawn
+
+        found, drawn = cyrt.grad(weighted, has_aux=True)(p)
+        assert found.tolist() == drawn.tolist()
     assert cyrt.grad(lambda p: (random.binomial(1, p * 0.0 + 1.0) * p).sum())(p).tolist() == [1, 1]
     for draw, what in (
         (random.gamma, "gamma: shape"),
-        (random.chisquare, "gamma: shape"),
+        (random.chisquare, "chisquare: df"),
+        (random.standard_t, "standard_t: df"),
+        (lambda p: random.f(1.0, p), "f: dfden"),
         (lambda p: random.beta(p, 1.0), "beta: a"),
         (random.dirichlet, "dirichlet: alpha"),
     ):
