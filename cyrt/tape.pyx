@@ -639,6 +639,8 @@ def record_put(Array x not None, key, value):
     """Assign ``x[key] = value`` as one call if the tape follows one of them. Return whether it
     does."""
     cdef Thread* thread = this_thread()
+    if isinstance(value, (list, tuple)) and any([isinstance(each, Array) for each in value]):
+        value = functions.asarray(value, dtype=x.dtype, device=x.device)
     if thread.tape and not thread.suspended and thread.live:
         accept_write(x, key, value)
     if not (is_followed(x) or is_followed(value)):

@@ -895,6 +895,18 @@ def test_a_list_of_values_becomes_an_array():
         cyrt.grad(lambda x: total(cyrt.asarray([x, x[:1]])))(values(1.0, 2.0))
 
 
+def test_a_list_of_values_is_written():
+    def f(x):
+        y = cyrt.zeros(4, x.dtype)
+        y[1:3] = [x[0] * x[1], 7.0]
+        y[cyrt.asarray([0, 3])] = (x[1], x[0])
+        return total(y * values(1.0, 2.0, 3.0, 4.0))
+
+    value, gradient = cyrt.value_and_grad(f)(values(3.0, 5.0))
+    assert value.item() == 5.0 + 2 * 15.0 + 3 * 7.0 + 4 * 3.0
+    assert gradient.tolist() == [2 * 5.0 + 4.0, 2 * 3.0 + 1.0]
+
+
 def interrupted(function, x, stop):
     """Call a function of x, and raise KeyboardInterrupt before line `stop` of those that cyrt's
     differentiation runs. Return whether there was such a line."""
