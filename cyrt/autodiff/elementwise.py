@@ -13,7 +13,7 @@ from typing import Any
 
 from cyrt import tape
 from cyrt.ndarray import Array
-from cyrt.numpy.arithmetic import frexp, ldexp
+from cyrt.numpy.arithmetic import fmod, frexp, ldexp, logaddexp2, modf
 from cyrt.ops import functions as f
 from cyrt.ops.elementwise import chosen
 from cyrt.ops.inspection import finfo
@@ -91,10 +91,9 @@ def _extreme(function: Any, vjp: str, beyond: Callable[[Any, Any], Any]) -> None
     )
 
 
-def _share(g: Array, own: Any, other: Any) -> Array:
-    """The part of the first operand in log(exp(own) + exp(other)); half if both are infinite."""
-    same = f.logical_and(f.equal(own, other), f.isinf(own))
-    return g * f.sigmoid(where(same, 0.0, own - other))
+def _apart(own: Any, other: Any) -> Array:
+    """The difference of two operands, also of equal infinities."""
+    return where(f.logical_and(f.equal(own, other), f.isinf(own)), 0.0, own - other)
 
 
 _binary(f.add, lambda g: g, lambda g: g)
@@ -114,7 +113,17 @@ _binary(
     lambda g, x1, result: g * where(f.equal(result, 0), 0.0, x1 / result),
     lambda g, x2, result: g * where(f.equal(result, 0), 0.0, x2 / result),
 )
-_binary(f.logaddexp, lambda g, x1, x2: _share(g, x1, x2), lambda g, x1, x2: _share(g, x2, x1))
+_binary(
+    f.logaddexp,
+    lambda g, x1, x2: g * f.sigmoid(_apart(x1, x2)),
+    lambda g, x1, x2: g * f.sigmoid(_apart(x2, x1)),
+)
+_binary(
+    logaddexp2,
+    lambda g, x1, x2: g * f.sigmoid(_apart(x1, x2) * _LN2),
+    lambda g, x1, x2: g * f.sigmoid(_apart(x2, x1) * _LN2),
+)
+_binary(fmod, lambda g: g, lambda g, x1, x2: -g * f.trunc(x1 / x2))
 _binary(f.remainder, lambda g: g, lambda g, x1, x2: -g * f.floor(x1 / x2))
 _binary(f.copysign, lambda g, x1, x2: where(f.signbit(x1) == f.signbit(x2), g, -g), lambda g: None)
 
@@ -192,6 +201,7 @@ tape.register(clip, "x", _clip, strict=False)
 tape.register(clip, "min", _clip_min, strict=False)
 tape.register(clip, "max", _clip_max, strict=False)
 
+tape.register(modf, "x", lambda g: g[0])
 tape.register(
     frexp, "x", lambda g, result: None if g[0] is None else ldexp(g[0], f.negative(result[1]))
 )

@@ -162,6 +162,7 @@ def fabs(x: Array, /) -> Array:
     return elementary.abs(to_inexact(check_array(x, "fabs: x")))
 
 
+@differentiable
 @accept_numbers(1)
 def modf(x: Array, /) -> tuple[Array, Array]:
     """The fractional and whole parts, both with x's sign; integers are converted to float32.
@@ -287,6 +288,7 @@ def real_if_close(a: Array, tol: float = 100) -> Array:
     return a.real if reduce.all(elementary.abs(a.imag) < near) else a
 
 
+@differentiable
 @accept_numbers(2)
 def fmod(x1: Any, x2: Any, /, *, dtype: Any = None) -> Array:
     """The remainder of a division that is rounded towards 0; it has the sign of x1.
@@ -379,10 +381,13 @@ def sinc(x: Array) -> Array:
         x's shape.
     """
     x = to_inexact(check_array(x, "sinc: x"))
-    angles = x * math.pi
-    return where(x == 0, 1, elementary.sin(angles) / angles)
+    angles, zero = x * math.pi, x == 0
+    # The parabola at 0 has the derivatives of the function, and the quotient there is not 0 / 0.
+    near = 1 - angles * angles / 6
+    return where(zero, near, elementary.sin(angles) / where(zero, 1, angles))
 
 
+@differentiable
 @accept_numbers(2)
 def logaddexp2(x1: Any, x2: Any, /) -> Array:
     """``log2(2**x1 + 2**x2)`` without overflow of the powers.

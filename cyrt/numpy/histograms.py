@@ -360,12 +360,12 @@ def _uniform_edges(
         raise ValueError(f"{name}: bins: expected 1 or more, got {count}")
     dtype = values.dtype if values.dtype.kind == "f" else "float64"
     if limits is not None or values.size == 0:
-        for each in limits or ():
-            refuse_as_number(each, f"{name}: range")
         try:
             low, high = (0.0, 1.0) if limits is None else map(float, limits)
         except (TypeError, ValueError):
             raise TypeError(f"{name}: range: expected two numbers, got {show(limits)}") from None
+        for each in limits or ():
+            refuse_as_number(each, f"{name}: range")
         if not (float("-inf") < low <= high < float("inf")):
             raise ValueError(f"{name}: range: expected two finite numbers, ascending, got {limits}")
         if low == high:

@@ -95,3 +95,9 @@ def test_fits_have_gradients_for_equal_singular_values():
         moved[at] = step
         slopes[at] = (fit(x + cyrt.asarray(moved)) - fit(x - cyrt.asarray(moved))).item() / 2 / step
     np.testing.assert_allclose(cyrt.grad(fit)(x).numpy(), slopes, rtol=1e-6, atol=1e-8)
+
+
+def test_zeros_at_the_ends_of_a_polynomial_have_no_gradient():
+    p = cyrt.asarray([0.0, 1.0, -3.0, 2.0, 0.0], dtype="float64")
+    found = cyrt.grad(lambda p: cyrt.sum(cyrt.linalg.roots(p).real))(p)
+    np.testing.assert_allclose(found.numpy(), [0.0, -3.0, -1.0, 0.0, 0.0], atol=1e-12)

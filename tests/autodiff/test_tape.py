@@ -571,6 +571,13 @@ def test_gradients_go_from_device_to_device(python):
         (cyrt.logsumexp, [-cyrt.inf, -cyrt.inf], [0.0, 0.0]),
         (cyrt.logsumexp, [cyrt.nan, 5.0], [cyrt.nan, cyrt.nan]),
         (lambda x: cyrt.copysign(x, 1.0), [0.0, -0.0], [1.0, -1.0]),
+        (lambda x: cyrt.fmod(x, 2.0), [0.0, -4.0, 3.0], [1.0, 1.0, 1.0]),
+        (lambda x: cyrt.fmod(5.0, x), [2.0, -2.0, 3.0], [-2.0, 2.0, -1.0]),
+        (lambda x: cyrt.modf(x)[0], [-1.0, 0.0, 2.0, 1.5], [1.0, 1.0, 1.0, 1.0]),
+        (lambda x: cyrt.modf(x)[1] * x, [2.0], [2.0]),
+        (lambda x: cyrt.logaddexp2(x, 1.0), [1.0, cyrt.inf, -cyrt.inf], [0.5, 1.0, 0.0]),
+        (lambda x: cyrt.logaddexp2(x, x), [1.0, cyrt.inf, -cyrt.inf], [1.0, 1.0, 1.0]),
+        (cyrt.sinc, [0.0, 1.0], [0.0, -1.0]),
         (lambda x: cyrt.clip(x, 0.0, 1.0), [cyrt.nan], [0.0]),
         (cyrt.nn.relu, [cyrt.nan], [0.0]),
         (lambda x: cyrt.maximum(x, 1.0), [cyrt.nan], [0.0]),
@@ -578,6 +585,16 @@ def test_gradients_go_from_device_to_device(python):
 )
 def test_conventions_at_edges(f, x, expected):
     np.testing.assert_allclose(cyrt.grad(lambda x: total(f(x)))(values(*x)).numpy(), expected)
+
+
+def test_second_derivatives_at_edges():
+    for f, at, expected in (
+        (cyrt.sinc, 0.0, -(np.pi**2) / 3),
+        (lambda x: cyrt.logaddexp2(x, 1.0), 1.0, np.log(2) / 4),
+        (lambda x: cyrt.fmod(x * x, 3.0), 0.0, 2.0),
+    ):
+        found = cyrt.grad(cyrt.grad(f))(cyrt.asarray(at, dtype="float64")).item()
+        assert found == pytest.approx(expected, rel=1e-12)
 
 
 def test_complex_gradients_are_those_of_jax():
