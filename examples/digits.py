@@ -76,7 +76,7 @@ def main() -> None:
     batch = min(options.batch, count)
     steps = options.epochs * (count // batch)
     params = new_params(options.channels)
-    optimizer = optim.adam(optim.cosine(3e-3, steps))
+    optimizer = optim.adam(optim.cosine(1e-2, steps))
     state = optimizer.init(params)
     step = cyrt.value_and_grad(loss)
 
