@@ -78,6 +78,25 @@ def test_a_function_may_return_its_argument_or_a_constant():
     assert cyrt.grad(lambda x: x * 0.0 + 1.0)(x).item() == 0.0
 
 
+def test_what_a_function_ignores_has_zeros():
+    unused = {"w": [values(1.0, 2.0), cyrt.ones((2, 3))], "b": cyrt.zeros(2, "bfloat16")}
+    value, (first, nest) = cyrt.value_and_grad(lambda x, nest: total(x), (0, 1))(
+        values(3.0), unused
+    )
+    assert (value.item(), first.tolist()) == (3.0, [1.0])
+    leaves, structure = cyrt.trees.flatten(unused, cyrt.Array, "nest")
+    found = structure.flatten(nest, cyrt.Array, "gradient")
+    for gradient, leaf in zip(found, leaves, strict=True):
+        assert (gradient.shape, gradient.dtype) == (leaf.shape, leaf.dtype)
+        assert not gradient.numpy().any()
+        gradient += 1.0  # it is no array of the caller's
+    assert unused["w"][0].tolist() == [1.0, 2.0]
+    pull = cyrt.vjp(lambda x: (x, {"x": x, "c": cyrt.ones(2)}), values(1.0, 2.0))[1]
+    g = values(1.0, 10.0)
+    assert pull((g, {"x": g, "c": cyrt.ones(2)}))[0].tolist() == [2.0, 20.0]
+    assert g.tolist() == [1.0, 10.0]
+
+
 def test_gradients_of_two_arguments_are_not_the_same_memory():
     first, second = cyrt.grad(lambda x, y: total(x + y), (0, 1))(values(1.0, 2.0), values(3.0, 4.0))
     first += 1.0
@@ -130,6 +149,43 @@ def test_an_error_closes_the_tape():
         cyrt.grad(lambda x: cyrt.grad(fails)(x) * x)(x)
     x += 1.0
     assert cyrt.grad(total)(x).tolist() == [1.0]
+
+
+def test_an_error_in_the_backward_pass_closes_the_tape():
+    @cyrt.custom_vjp
+    def fails(x):
+        return x * 1.0
+
+    def backward(kept, g):
+        raise KeyError("backward")
+
+    fails.defvjp(lambda x: (x * 1.0, x), backward)
+    calls = []
+
+    def fails_again(x):
+        calls.append(x)
+        if len(calls) > 1:
+            raise KeyError("computed again")
+        return x * x
+
+    x = values(1.0, 2.0)
+    gc.collect()
+    before = cyrt.memory_stats()["in_use"]
+    for f in (
+        fails,
+        cyrt.checkpoint(fails_again),
+        lambda x: cyrt.grad(lambda y: total(fails(y)))(x),
+    ):
+        calls.clear()
+        with pytest.raises(KeyError):
+            cyrt.grad(lambda x, f=f: total(f(x * 2.0) * x))(x)
+        assert tape.num_levels() == 0
+    calls.clear()
+    gc.collect()
+    cyrt.synchronize()
+    assert cyrt.memory_stats()["in_use"] == before
+    x += 1.0
+    assert cyrt.grad(total)(x).tolist() == [1.0, 1.0]
 
 
 # -- writing ---------------------------------------------------------------------------------------
@@ -487,7 +543,29 @@ def test_a_function_without_a_gradient_is_refused():
         cyrt.grad(lambda x: total(cyrt.unique_values(x)))(values(1.0))
 
 
-def test_a_value_of_another_thread_is_refused():
+def _launch(y):
+    cyrt.Kernel("__global__ void twice(double* x) { x[0] *= 2; }", "twice")[1, 1](y)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda y: y + 1.0,
+        lambda y: y[0],
+        lambda y: y.numpy(),
+        lambda y: cyrt.argmax(y),
+        lambda y: cyrt.nn.softmax(y),
+        lambda y: cyrt.grad(total)(y),
+        lambda y: cyrt.grad(lambda x: total(x * y))(values(1.0, 2.0)),
+        lambda y: cyrt.checkpoint(total)(y),
+        lambda y: cyrt.vjp(total, values(1.0, 2.0))[1](y[0]),
+        lambda y: cyrt.random.normal(y, 1.0),
+        _add,
+        _set,
+        _launch,
+    ],
+)
+def test_a_value_of_another_thread_is_refused(use):
     errors = []
 
     def f(x):
@@ -495,7 +573,7 @@ def test_a_value_of_another_thread_is_refused():
 
         def other():
             try:
-                y + 1.0
+                use(y)
             except RuntimeError as error:
                 errors.append(str(error))
 
@@ -504,7 +582,7 @@ def test_a_value_of_another_thread_is_refused():
         thread.join()
         return total(y)
 
-    cyrt.grad(f)(values(1.0))
+    assert cyrt.grad(f)(values(1.0, 2.0)).tolist() == [2.0, 2.0]
     assert len(errors) == 1
     assert "another thread" in errors[0]
 
@@ -538,6 +616,15 @@ def test_gradients_go_from_device_to_device(python):
         of_x, of_y = cyrt.grad(f, (0, 1))(x, y)
         assert of_x.device.index == 0 and of_x.tolist() == [12.0, 27.0]
         assert of_y.device.index == 1 and of_y.tolist() == [8.0, 27.0]
+        try:
+            cyrt.grad(lambda nest: (nest["x"] * nest["y"]).sum())({"x": x, "y": y})
+        except ValueError as error:
+            assert "device" in str(error), error
+        else:
+            raise AssertionError("arrays of two devices were multiplied")
+        found = cyrt.grad(lambda nest: nest["x"].sum())({"x": x, "y": y})
+        assert found["x"].device.index == 0 and found["x"].tolist() == [1.0, 1.0]
+        assert found["y"].device.index == 1 and found["y"].tolist() == [0.0, 0.0]
         """,
         CYRT_DEVICE="emulated",
         CYRT_EMULATED_DEVICES="2",
