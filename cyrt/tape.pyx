@@ -1157,8 +1157,20 @@ def num_levels():
 
 
 def num_nodes():
-    """Return how many nodes the tape has that the thread records on."""
-    return (<Tape>this_thread().current).num_nodes
+    """Return how many nodes the tape has that the thread records on; 0 without one."""
+    cdef Thread* thread = this_thread()
+    return (<Tape>thread.current).num_nodes if thread.live else 0
+
+
+def has_followed_since(int first):
+    """Return whether a node depends on the arguments of a level that the thread records now.
+    `first`: the first node that counts."""
+    cdef Thread* thread = this_thread()
+    cdef int i
+    for i in range(first, num_nodes()):
+        if (<Tape>thread.current).masks[i] & thread.live:
+            return True
+    return False
 
 
 def versions_of(value):

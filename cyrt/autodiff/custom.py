@@ -15,34 +15,39 @@ from cyrt.ops.creation import zeros
 from cyrt.ops.views import layout
 from cyrt.random import keys
 
+_ARRAY = object()
+
 
 class _Arguments:
     """Arguments of a function, of which arrays are taken out."""
 
-    __slots__ = ("arrays", "others", "structures")
+    __slots__ = ("arrays", "leaves", "others", "structures")
 
     def __init__(self, arguments: tuple[Any, ...], name: str) -> None:
         self.arrays: list[Array] = []
-        self.others: list[Any] = []
+        self.others: list[Any] = list(arguments)
+        self.leaves: list[list[Any]] = []  # _ARRAY: it is taken out
         self.structures: list[Any] = []  # None: the argument has no arrays
         for i, each in enumerate(arguments):
             try:
-                leaves, structure = trees.flatten(each, Array, f"{name}: argument {i}")
-            except (TypeError, ValueError):
+                leaves, structure = trees.flatten(each, trees.AnyLeaf, f"{name}: argument {i}")
+            except ValueError:
                 leaves, structure = [], None
-            self.arrays += leaves
-            self.structures.append(structure)
-            self.others.append(each)
+            arrays = [leaf for leaf in leaves if isinstance(leaf, Array)]
+            self.arrays += arrays
+            self.structures.append(structure if arrays else None)
+            self.leaves.append([_ARRAY if isinstance(leaf, Array) else leaf for leaf in leaves])
 
     def build(self, arrays: list[Any]) -> list[Any]:
         """Return the arguments with other arrays."""
-        built, first = [], 0
-        for structure, other in zip(self.structures, self.others, strict=True):
+        built, rest = [], iter(arrays)
+        for structure, leaves, other in zip(self.structures, self.leaves, self.others, strict=True):
             if structure is None:
                 built.append(other)
-                continue
-            built.append(structure.unflatten(arrays[first : first + structure.num_leaves]))
-            first += structure.num_leaves
+            else:
+                built.append(
+                    structure.unflatten([next(rest) if each is _ARRAY else each for each in leaves])
+                )
         return built
 
 
@@ -83,9 +88,9 @@ class custom_vjp:  # the name of JAX's class
     Parameters
     ----------
     f : callable
-        Its arguments are arrays, nests of arrays, or other objects, which have no gradients. Its
-        result is an array or a nest of arrays. It uses no other arrays that depend on the arguments
-        of a function that is differentiated, and has no keyword-only parameters.
+        Its arguments are arrays, nests, or other objects; arrays, alone or in nests, have
+        gradients. Its result is an array or a nest of arrays. It uses no other arrays that depend
+        on the arguments of a function that is differentiated, and has no keyword-only parameters.
 
     Notes
     -----
@@ -131,7 +136,8 @@ class custom_vjp:  # the name of JAX's class
         backward : callable
             It takes what `forward` kept, and the gradient of the result. It returns a tuple with
             the gradient of each argument, also of those with defaults. A gradient has the
-            structure, the shapes and the types of its argument; None stands for zero.
+            structure, the shapes and the types of its argument; None stands for zero, and in a
+            nest for what is not an array.
         """
         for name, each in (("forward", forward), ("backward", backward)):
             if not callable(each):
@@ -149,14 +155,16 @@ class custom_vjp:  # the name of JAX's class
             bound.apply_defaults()
             args, keywords = bound.args, {}
         arguments = _Arguments(args, self._name)
+        before = tape.num_nodes()
         if not tape.follows(arguments.arrays):
-            return self._f(*args, **keywords)
+            result = self._f(*args, **keywords)
+            _refuse_closure(self._name, before, [])  # its rule would not be used
+            return result
         if keywords:
             raise TypeError(f"{self._name}: keywords have no gradient; pass positional arguments")
         if self._rules is None:
             raise TypeError(f"{self._name}: its gradient is not defined; call defvjp first")
         call = _Call(self._name, *self._rules, arguments)
-        before = tape.num_nodes()
         call.run([tape.detach(each) for each in arguments.arrays])
         _refuse_closure(self._name, before, call.results.arrays)
         found = tape.recorded(_called, (arguments.arrays, call))
@@ -218,12 +226,16 @@ class _Call:
         for i, (each, structure) in enumerate(zip(found, structures, strict=True)):
             if structure is None:
                 continue
-            if each is None:
-                gradients += [None] * structure.num_leaves
-            else:
-                gradients += structure.flatten(
+            of_leaves = [None] * structure.num_leaves
+            if each is not None:
+                of_leaves = structure.flatten(
                     each, (Array, type(None)), f"{self.name}: backward: gradient {i}"
                 )
+            gradients += [
+                gradient
+                for gradient, leaf in zip(of_leaves, self.arguments.leaves[i], strict=True)
+                if leaf is _ARRAY
+            ]
         for i, (gradient, (shape, dtype)) in enumerate(zip(gradients, self.shapes, strict=True)):
             if gradient is not None and (gradient.shape != shape or gradient.dtype != dtype):
                 raise ValueError(
@@ -243,12 +255,13 @@ def _called(arrays: list[Array], call: _Call) -> list[Array]:
 
 
 def _refuse_closure(name: str, before: int, results: list[Array]) -> None:
-    """Raise TypeError if a function of constants has appended nodes, or if its results are
-    followed."""
-    if tape.num_nodes() != before or tape.follows(results):
+    """Raise TypeError if a function of constants has appended nodes that are not of a level of its
+    own, or if its results are followed."""
+    if tape.has_followed_since(before) or tape.follows(results):
         raise TypeError(
             f"{name}: the function uses an array that depends on the arguments of the function "
-            "that is differentiated, and is not an argument of its own; pass it as one"
+            "that is differentiated, and is not an argument of its own; pass it as one, alone or "
+            "in a nest"
         )
 
 
@@ -267,9 +280,9 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
     Parameters
     ----------
     f : callable
-        Its arguments are arrays, nests of arrays, or other objects, which have no gradients; its
-        result is an array or a nest of arrays. It uses no other arrays that depend on the arguments
-        of a function that is differentiated.
+        Its arguments are arrays, nests, or other objects; arrays, alone or in nests, have
+        gradients. Its result is an array or a nest of arrays. It uses no other arrays that depend
+        on the arguments of a function that is differentiated.
 
     Returns
     -------
@@ -300,18 +313,24 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(f)
     def call(*args: Any, **keywords: Any) -> Any:
-        arguments = _Arguments(args, name)
+        arguments = _Arguments((*args, *keywords.values()), name)
         if not tape.follows(arguments.arrays):
             return f(*args, **keywords)
+
+        def computed(arrays: list[Array]) -> Any:
+            values = arguments.build(arrays)
+            named = dict(zip(keywords, values[len(args) :], strict=True))
+            return f(*values[: len(args)], **named)
+
         before = tape.num_nodes()
         constants = [tape.detach(each) for each in arguments.arrays]
         with keys.noted() as used:
-            results = _Results(f(*arguments.build(constants), **keywords), constants, name)
+            results = _Results(computed(constants), constants, name)
         _refuse_closure(name, before, results.arrays)
 
         def again(*arrays: Array) -> Any:
             with keys.used_again(used):
-                return f(*arguments.build(list(arrays)), **keywords)
+                return computed(list(arrays))
 
         return results.structure.unflatten(
             tape.recorded(_computed, (arguments.arrays, results, again))

@@ -881,6 +881,21 @@ def test_a_checkpoint_is_differentiated_twice():
     assert cyrt.grad(cyrt.grad(f))(x).item() == pytest.approx(12.0)
 
 
+def test_arguments_of_a_checkpoint_by_name_have_gradients():
+    calls = []
+
+    @cyrt.checkpoint
+    def f(x, *, nest, power=1):
+        calls.append(power)
+        return total(x**power * nest["y"])
+
+    x = values(1.0, 2.0)
+    found = cyrt.grad(lambda x: f(x, nest={"y": x * 3.0}, power=2))(x)
+    assert found.tolist() == [9.0, 36.0]
+    assert cyrt.grad(lambda x: f(values(1.0, 1.0), nest={"y": x}))(x).tolist() == [1.0, 1.0]
+    assert calls == [2, 2, 1, 1]
+
+
 def test_a_checkpoint_refuses_what_is_no_argument():
     def f(x):
         return cyrt.checkpoint(lambda y: total(x * y))(x)
@@ -900,6 +915,64 @@ def test_a_rule_refuses_what_is_no_argument():
 
     with pytest.raises(TypeError, match="scale: .* is not an argument of its own"):
         cyrt.grad(f)(values(1.0, 2.0))
+
+
+def test_arrays_beside_numbers_are_arguments_of_a_rule():
+    @cyrt.custom_vjp
+    def rounded(nest, mode):
+        return cyrt.round(nest["x"]) * nest["n"]
+
+    rounded.defvjp(
+        lambda nest, mode: (rounded(nest, mode), nest["n"]),
+        lambda n, g: ({"x": g * n, "n": None}, None),
+    )
+    x = values(1.2, 2.7)
+    for n in (3, cyrt.asarray(3.0, dtype="float64")):
+        f = cyrt.grad(lambda x, n=n: total(rounded({"x": x, "n": n}, "mode") * x))
+        np.testing.assert_allclose(f(x).numpy(), [3 + 3 * 1.2, 9 + 3 * 2.7])
+    again = cyrt.checkpoint(lambda nest, flags: total(nest[0] ** nest[1]) * len(flags))
+    assert cyrt.grad(lambda x: again((x, 2), {"a", "b"}))(x).tolist() == [4.8, 10.8]
+
+
+def test_a_rule_is_not_left_out_in_silence():
+    """It would be, for arrays that are not arguments."""
+
+    @cyrt.custom_vjp
+    def scaled(x):
+        return x * own
+
+    scaled.defvjp(lambda x: (scaled(x), None), lambda _, g: (g,))
+    x = values(1.2, 2.7)
+
+    def f(x):
+        nonlocal own
+        own = x * 2.0
+        return total(scaled(values(1.0, 1.0)))
+
+    own = x
+    assert scaled(x).tolist() == [1.2 * 1.2, 2.7 * 2.7]
+    assert cyrt.grad(lambda y: total(y * scaled(values(1.0, 2.0))))(x).tolist() == [1.2, 5.4]
+    with pytest.raises(TypeError, match="scaled: .* is not an argument of its own"):
+        cyrt.grad(f)(x)
+
+
+def test_a_gradient_inside_of_a_rule_or_a_checkpoint():
+    @cyrt.custom_vjp
+    def slope(x):
+        return cyrt.grad(lambda y: total(y**3))(x)
+
+    slope.defvjp(lambda x: (slope(x), x), lambda x, g: (g * x * 6.0,))
+    again = cyrt.checkpoint(lambda x: cyrt.grad(lambda y: total(y**3))(x))
+    for f in (slope, again):
+        assert cyrt.grad(lambda x, f=f: total(f(x)))(values(1.0, 2.0)).tolist() == [6.0, 12.0]
+    w = values(2.0, 3.0)
+
+    def of_closure(w):
+        inner = cyrt.checkpoint(lambda x: cyrt.grad(lambda y: total(y * y * w))(x))
+        return total(inner(w))
+
+    with pytest.raises(TypeError, match="is not an argument of its own"):
+        cyrt.grad(of_closure)(w)
 
 
 def test_arguments_of_a_rule():
