@@ -149,15 +149,19 @@ cdef void* grown(void* old, size_t bytes) except NULL:
     return new
 
 
+cdef int grow_nodes(Recording* recording, int room) except -1:
+    recording.nodes = <Node*>grown(recording.nodes, room * sizeof(Node))
+    recording.geometry = <Geometry*>grown(recording.geometry, room * sizeof(Geometry))
+    recording.owners = <void**>grown(recording.owners, room * sizeof(void*))
+    recording.node_room = room
+    return 0
+
+
 cdef int grow_arrays(Recording* recording, size_t param_bytes, int edges) except -1:
     cdef int room
     cdef size_t bytes
     if recording.num_nodes >= recording.node_room:
-        room = 2 * recording.node_room + 64
-        recording.nodes = <Node*>grown(recording.nodes, room * sizeof(Node))
-        recording.geometry = <Geometry*>grown(recording.geometry, room * sizeof(Geometry))
-        recording.owners = <void**>grown(recording.owners, room * sizeof(void*))
-        recording.node_room = room
+        grow_nodes(recording, 2 * recording.node_room + 64)
     if recording.num_edges + edges > recording.edge_room:
         room = 2 * recording.edge_room + edges + 64
         recording.edges = <Edge*>grown(recording.edges, room * sizeof(Edge))
@@ -202,15 +206,12 @@ cdef bint copy_nodes(Recording* target, Recording* source, int count) noexcept:
     cdef const Node* last = &source.nodes[count - 1]
     cdef int i
     try:
-        while target.node_room < count:
-            target.num_nodes = target.node_room         # then it grows
-            grow_arrays(target, 0, 0)
-        target.num_nodes = 0
+        if target.node_room <= count:
+            grow_nodes(target, 2 * count)
         grow_arrays(target, last.params + last.param_bytes,
                     max(edge_end(source, count - 1), <int>last.topology_end))
         reserve_uses(target, use_end(source, count - 1))
     except MemoryError:
-        target.num_nodes = 0
         return False
     set_end(target, source, count)
     memcpy(target.nodes, source.nodes, count * sizeof(Node))

@@ -8,7 +8,7 @@ from cyrt.graph.recording cimport (
     STEP, Edge, Geometry, Node, Operation, Recording, Use, use_end,
 )
 from cyrt.runtime.blocks cimport hazard_in
-from cyrt.runtime.state cimport DEVICE_MEMORY, Block, Hazard, StreamState
+from cyrt.runtime.state cimport DEVICE_MEMORY, READ, Block, Hazard, StreamState
 
 
 cdef bint may_load_early_again(const StreamState* stream, const Operation* operation,
@@ -129,21 +129,27 @@ cdef void remove(Replay* replay, Recording* script) noexcept:
     replay.count -= 1
 
 
-cdef bint note_uses(const Recording* recording, int node, unsigned long long epoch) noexcept:
-    """Store the node as writer or reader of its blocks. Return False if there is no memory."""
-    cdef const Use* use
+cdef bint note_uses(const Recording* recording, unsigned long long epoch) noexcept:
+    """Store all nodes as writers or readers of their blocks. Return False if there is no memory."""
+    cdef const Use* use = recording.uses
+    cdef const Use* end
     cdef Hazard* hazard
     cdef bint complete = True
-    cdef int i
-    for i in range(recording.nodes[node].first_use, use_end(recording, node)):
-        use = &recording.uses[i]
-        hazard = hazard_in(use.block, epoch)
-        if hazard == NULL:          # the block's memory was freed
-            continue
-        if hazard.num_readers + 2 > hazard.max_readers and not hazards.add_room(hazard):
-            complete = False
-        else:
-            hazards.note_use(hazard, use.access, node)
+    cdef int node
+    for node in range(recording.num_nodes):
+        end = recording.uses + use_end(recording, node)
+        while use < end:
+            hazard = &use.block.hazard
+            if hazard.epoch != epoch:
+                hazard = hazard_in(use.block, epoch)
+            if hazard == NULL:          # the block's memory was freed
+                pass
+            elif use.access == READ and hazard.num_readers >= hazard.max_readers \
+                    and not hazards.add_room(hazard):
+                complete = False
+            else:
+                hazards.note_use(hazard, use.access, node)
+            use += 1
     return complete
 
 
@@ -151,7 +157,6 @@ cdef Recording* stop(Replay* replay, const StreamState* stream, Recording* empty
                      bint* joined) noexcept:
     cdef Recording* script = replay.script
     cdef Recording* recording = empty
-    cdef int node
     if recordings.copy_nodes(empty, script, replay.played):
         script.busy = False
     else:
@@ -161,9 +166,8 @@ cdef Recording* stop(Replay* replay, const StreamState* stream, Recording* empty
         script.repeats = False
     set_script(replay, NULL)
     replay.played = 0
-    for node in range(recording.num_nodes):
-        if not note_uses(recording, node, stream.recording_epoch):
-            joined[0] = True
+    if not note_uses(recording, stream.recording_epoch):
+        joined[0] = True
     return recording
 
 

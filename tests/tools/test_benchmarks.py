@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import cyrt
+
 SCRIPTS = Path(__file__).resolve().parent.parent.parent / "tools" / "benchmarks"
 CASES = {
     "attention": ("small with rope", "cyrt: 2 × 3 heads over 3, 49 of 50 × 32 bfloat16"),
@@ -59,6 +61,24 @@ def test_help(fork_server, name):
     assert "--small" in done.stdout
 
 
+def test_each_goal_of_replay_has_a_row(script):
+    module, common = script("replay"), script("common")
+    rows = module.measure(common.Session(small=True))
+    assert set(module.GOALS) <= {row.case for row in rows}
+
+
+@pytest.mark.usefixtures("pooled", "batched", "fresh_stream")
+def test_a_surprise_ends_a_replay(script, monkeypatch, setting):
+    """It is measured between rounds that are replayed, which the function checks."""
+    module, common = script("replay"), script("common")
+    session = common.Session(small=False)
+    monkeypatch.setattr(module, "SURPRISES", 4)
+    assert isinstance(module.measure_surprise(session), float)
+    setting(CYRT_REPLAY="0")
+    with cyrt.Stream(), pytest.raises(AssertionError):
+        module.measure_surprise(session)
+
+
 @pytest.fixture
 def script(monkeypatch):
     """Imports a script by its name."""
@@ -82,8 +102,6 @@ def script(monkeypatch):
     ],
 )
 def test_a_wrong_result_has_no_row(name, function, script, monkeypatch):
-    import cyrt
-
     right = getattr(cyrt, function)
 
     def wrong(*args, **kwargs):

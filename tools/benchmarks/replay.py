@@ -1,4 +1,5 @@
-"""Replayed operations: host µs an operation, and rounds until most operations are replayed.
+"""Replayed operations: host µs an operation, rounds until most operations are replayed, and the
+host time of an operation that ends a replay.
 
 ``python tools/benchmarks/replay.py`` measures this installation. With the Python of other
 installations behind it, each of them and this one are measured by turns, three times, and the least
@@ -11,6 +12,7 @@ from __future__ import annotations
 import gc
 import json
 import math
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -32,6 +34,8 @@ import cyrt
 TURNS = 3
 OPERATIONS, REPEATS, WARM = 4096, 15, 6  # operations of a measurement, and measurements
 SETTLED, ROUNDS = 0.8, 40  # the share that is replayed then, and rounds that show it
+LENGTH, MIDDLE = 128, 64  # operations of a round, and the number of the one that is a surprise
+SURPRISES = 41  # the first of which is not counted
 SOURCE = (
     "__global__ void add_one(const float* x, float* y, int n) {"
     "  int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = x[i] + 1; }"
@@ -46,6 +50,7 @@ GOALS = {
     "perceptron": 0.22,
     "k-means": 0.22,
     "transformer": 0.32,
+    "surprise": 8.0,
 }
 PROGRAMS: dict[str, Callable[[bool], Rounds]] = {
     "Adam 50": lambda small: Adam(3 if small else 50, kept=True),
@@ -188,6 +193,51 @@ def measure_program(session: Session, make: Callable[[bool], Rounds]) -> tuple[f
     return 1e6 * min(times) / (rounds * count), settled
 
 
+def measure_surprise(session: Session) -> float | None:
+    """Return the median host time in µs of an operation that is another one than that of the
+    replayed round, less its median time where the operations before it were recorded."""
+    x, b = cyrt.zeros(1024), cyrt.full(1024, 2.0)
+    times: dict[bool, list[float]] = {True: [], False: []}
+
+    def repeat() -> None:
+        for _ in range(2):
+            z = x
+            for _ in range(LENGTH):
+                z = z + b
+            cyrt.commit()
+        assert float(z[0]) == 2 * LENGTH
+
+    def interrupt(replayed: bool, rest: int) -> float:
+        """Return the time of the operation. No script begins with a subtraction, and no batch has
+        as many operations as an earlier one, so that none of them becomes a script."""
+        z = x + b if replayed else x - b
+        for _ in range(MIDDLE - 2):
+            z = z + b
+        start = time.perf_counter()
+        z = z * b
+        took = time.perf_counter() - start
+        for _ in range(rest):
+            z = z + b
+        cyrt.commit()
+        wanted = 2 * (2 * (MIDDLE - 1 if replayed else MIDDLE - 3) + rest)
+        np.testing.assert_array_equal(z.numpy(), wanted, err_msg="surprise")
+        return took
+
+    for _ in range(1 if session.small else 8):
+        repeat()
+    for i in range(1 if session.small else SURPRISES):
+        for replayed, found in times.items():
+            before = count_operations()
+            repeat()
+            settled = is_settled(before, count_operations())
+            before = count_operations()
+            found.append(interrupt(replayed, i))
+            assert session.small or (settled and count_operations()[1] == before[1])
+    if session.small:
+        return None
+    return 1e6 * (statistics.median(times[True][1:]) - statistics.median(times[False][1:]))
+
+
 def measure_here(session: Session) -> Iterator[Row]:
     """Yield the rows of this installation."""
     for name, took in measure_loops(session):
@@ -196,6 +246,9 @@ def measure_here(session: Session) -> Iterator[Row]:
         took, settled = measure_program(session, make)
         what = "an operation" if session.small else f"an operation; replayed after {settled} rounds"
         yield Row(name, what, None, took, goal_of(name))
+    took = measure_surprise(session)
+    what = f"in the middle of {LENGTH} operations, less its time when recorded"
+    yield Row("surprise", what, None, took, goal_of("surprise"))
 
 
 def goal_of(name: str) -> str:
