@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 NVTX = """
 def push_range(text, domain):
     print("push", text, domain)
@@ -30,6 +32,45 @@ def test_a_range_around_each_commit(python, tmp_path):
     assert done.returncode == 0, done.stderr
     ready = done.stdout.splitlines().index("ready")
     assert done.stdout.splitlines()[ready + 1 :] == ["push cyrt: 3 operations cyrt", "pop cyrt"]
+
+
+def test_a_range_around_each_batch_that_is_replayed(python, tmp_path, pooled):
+    """It tells of as many operations as without replay."""
+    (tmp_path / "nvtx.py").write_text(NVTX)
+    program = f"""
+import sys; sys.path.insert(0, {str(tmp_path)!r})
+import cyrt
+kernel = cyrt.Kernel('extern "C" __global__ void inc(float* x) {{ *x += 1; }}', "inc")
+with cyrt.Stream():
+    encoder = cyrt.current_encoder()
+    x, y = cyrt.zeros(64), cyrt.ones(64)
+    cyrt.synchronize()
+    print("ready")
+    for i in range(12):
+        for _ in range(2):
+            kernel[1, 1](x)
+            x += y
+        if i == 9:
+            x -= 1
+        cyrt.commit()
+    replayed = encoder.stats()["replayed"]
+    print("values", x.numpy()[:2])
+print(replayed, file=sys.stderr)
+"""
+    found = [
+        python(program, CYRT_NVTX="1", CYRT_GRAPHS="1", CYRT_LAUNCH_BLOCKING="0", CYRT_REPLAY=mode)
+        for mode in ("0", "1", "verify")
+    ]
+    assert [each.returncode for each in found] == [0] * 3, [each.stderr for each in found]
+    replayed = [int(each.stderr.splitlines()[-1]) for each in found]
+    assert replayed[0] == 0
+    assert replayed[1] == replayed[2] >= 4 * 7
+    lines = found[0].stdout.splitlines()
+    counts = [4] * 9 + [5] + [4] * 2
+    ranges = [(f"push cyrt: {count} operations cyrt", "pop cyrt") for count in counts]
+    assert lines[lines.index("ready") + 1 : -1] == [*chain(*ranges)]
+    assert lines[-1] == "values [47. 23.]"
+    assert [each.stdout for each in found[1:]] == [found[0].stdout] * 2
 
 
 def test_none_without_the_setting(python, tmp_path):

@@ -25,6 +25,7 @@ from whole_rounds import Round as WholeRound
 
 import cyrt
 from cyrt.graph import commit as commits
+from cyrt.graph import plan_cache
 
 pytestmark = pytest.mark.usefixtures("batched")
 N = 64
@@ -1774,6 +1775,7 @@ def test_a_device_reset(python, only_emulated, pooled):
 def test_under_other_settings(python, environment):
     program = """
         import os
+        import sys
         import cyrt
         import numpy as np
         with cyrt.Stream():
@@ -1794,6 +1796,7 @@ def test_under_other_settings(python, environment):
                     log.append((plan.names, plan.edges) if plan else None)
             stats = encoder.stats()
             print(x.numpy().tobytes().hex(), stats["operations"])
+            print(stats["replayed"], file=sys.stderr)
             # Without the pool a GPU's addresses differ each time, and how many nodes are patched
             # decides where batches end.
             if cyrt.Device(0).emulated or {"CYRT_POOL", "CYRT_CHECK"}.isdisjoint(os.environ):
@@ -1804,6 +1807,104 @@ def test_under_other_settings(python, environment):
     assert [each.returncode for each in found] == [0, 0, 0], [each.stderr for each in found]
     assert found[1].stdout == found[0].stdout
     assert found[2].stdout == found[0].stdout
+    replayed = [int(each.stderr.splitlines()[-1]) for each in found]
+    none = {
+        "CYRT_CHECK",
+        "CYRT_POOL",
+        "CYRT_GRAPHS",
+    }  # no memory comes again, or there are no graphs
+    assert [each > 0 for each in replayed] == [False] + 2 * [none.isdisjoint(environment)]
+
+
+def test_calls_are_replayed_one_at_a_time(python, pooled):
+    """CYRT_LAUNCH_BLOCKING=1: a call returns when its kernel has ended, and raises its error."""
+    program = f"""
+        import os
+        import cyrt
+        add = cyrt.Module({SOURCE!r})["add"]
+        fail = cyrt.Kernel(
+            'extern "C" __global__ void fail(int n) {{ if (n) asm volatile("trap;"); }}', "fail")
+        with cyrt.Stream() as stream:
+            encoder = cyrt.current_encoder()
+            x, y, z = cyrt.zeros(64), cyrt.ones(64), cyrt.zeros(64)
+            for i in range(12):
+                for call in (
+                    lambda: add[1, 64](x, y, x, 64),
+                    lambda: cyrt.multiply(x, 0.5, out=z),
+                    lambda: fail[1, 1](0),
+                ):
+                    call()
+                    assert stream.done and encoder.num_ops == 0
+            assert (x.numpy() == 12).all() and (z.numpy() == 6).all()
+            replayed = encoder.stats()["replayed"]
+            assert replayed >= 24 or os.environ["CYRT_REPLAY"] == "0", replayed
+            try:
+                fail[1, 1](1)
+            except cyrt.CudaError as error:
+                print("raised by the call", error.name)
+    """
+    for mode in MODES:
+        done = python(program, CYRT_LAUNCH_BLOCKING="1", CYRT_REPLAY=mode, CYRT_CHECK="0")
+        assert done.stdout.startswith("raised by the call"), done.stdout + done.stderr
+
+
+class Silent:
+    """An NVTX that shows nothing."""
+
+    @staticmethod
+    def push_range(text, domain):
+        pass
+
+    @staticmethod
+    def pop_range(domain):
+        pass
+
+
+@pytest.mark.parametrize("commit", [True, False], ids=["a commit a round", "no commit"])
+@pytest.mark.parametrize("way", ["a tracer", "a profile", "NVTX", "a profile of some rounds"])
+def test_traces_change_nothing_about_when_replay_begins(
+    setting, monkeypatch, module, tmp_path, pooled, streams, way, commit
+):
+    setting(CYRT_REPLAY="1", CYRT_FUSE="0")
+
+    first, rounds = 3 * ("some" in way), 40 if commit else 160
+
+    def counts(trace):
+        """Return how many operations have been replayed after each round."""
+        plan_cache.forget()
+        cyrt.synchronize()
+        gc.collect()
+        cyrt.trim_memory()
+        streams.append(cyrt.Stream())
+        found = []
+        with streams[-1]:
+            encoder = cyrt.current_encoder()
+            x, y, z = (cyrt.ones(N) for _ in range(3))
+            for block, part in ((contextlib.nullcontext(), first), (trace, rounds - first)):
+                cyrt.synchronize()  # as a profile does before it begins
+                with block:
+                    for _ in range(part):
+                        for _ in range(5):
+                            x = x + y
+                            module["add"][1, N](x, y, z, N)
+                            z *= 0.5
+                        if commit:
+                            cyrt.commit()
+                        found.append(encoder.stats()["replayed"])
+            assert (x.numpy() == 1 + 5 * rounds).all()
+        return found
+
+    counts(contextlib.nullcontext())
+    wanted = counts(contextlib.nullcontext())
+    assert wanted[-1] > wanted[-20] > 0
+    trace = contextlib.nullcontext()
+    if way == "a tracer":
+        trace = logged()
+    elif way == "NVTX":
+        monkeypatch.setattr(commits, "nvtx", Silent)
+    else:
+        trace = cyrt.profile(tmp_path / "trace.json")
+    assert counts(trace) == wanted
 
 
 # --- what else is replayed ---
@@ -1848,6 +1949,69 @@ def test_programmatic_edges_and_early_loads(in_each_mode, relay, pooled):
 
     in_each_mode(program)
     assert program.replayed > 0
+
+
+def test_handlers_that_record_beside_replay(in_each_mode, module, pooled):
+    """Each batch has one, which records on the batch's stream, or on a stream of its own."""
+
+    def program(encoder):
+        x, b, y, z = cyrt.zeros(N), cyrt.ones(N), cyrt.zeros(N), cyrt.zeros(N)
+        other, called = cyrt.Stream(), []
+        cyrt.synchronize()
+
+        def record():
+            with other:
+                z.__iadd__(b)
+            if len(called) % 3 == 2:
+                with encoder.stream:
+                    y.__iadd__(b)
+            called.append(1)
+
+        for _ in range(6 * SETTLING):
+            for _ in range(4):
+                module["add"][1, N](x, b, x, N)
+                cyrt.add(x, b, out=x)
+            encoder.add_completed_handler(record)
+            cyrt.commit()
+        cyrt.synchronize()
+        assert until(lambda: len(called) == 6 * SETTLING)
+        other.synchronize()
+        cyrt.synchronize()
+        program.replayed = encoder.stats()["replayed"]
+        return [x, y, z]
+
+    # When handlers are called depends on how long the device takes.
+    in_each_mode(program, patches=False, timeless=False)
+    assert program.replayed > 0
+
+
+def test_rounds_inside_batch(in_each_mode, module, pooled):
+    """Blocks of one round, of a part of one, and of several."""
+
+    def program(encoder):
+        x, b, y = cyrt.zeros(N), cyrt.ones(N), cyrt.zeros(N)
+        cyrt.synchronize()
+
+        def run(rounds):
+            for _ in range(rounds):
+                for _ in range(4):
+                    module["add"][1, N](x, b, x, N)
+                    y.__iadd__(x * 0.5)
+
+        replayed = []
+        for i in range(4 * SETTLING):
+            with cyrt.batch():
+                run(1 if i % 10 else 2)
+            if i % 7 == 6:
+                with contextlib.suppress(ZeroDivisionError), cyrt.batch():
+                    run(1)
+                    raise ZeroDivisionError
+            replayed.append(encoder.stats()["replayed"])
+        program.replayed = replayed
+        return [x, y]
+
+    in_each_mode(program)
+    assert program.replayed[-1] > program.replayed[-SETTLING] > 0
 
 
 def test_two_streams_by_turns_on_what_both_read(in_each_mode, streams, pooled):

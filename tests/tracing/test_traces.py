@@ -156,6 +156,57 @@ def test_a_batch_that_repeats_says_so(tmp_path):
     assert len(events_of(file, pid=DEVICE, name="2 operations")) == 4
 
 
+@pytest.mark.parametrize("mode", ["1", "verify"])
+def test_batches_that_are_replayed(mode, setting, tmp_path, pooled):
+    """The file tells of them what it tells of the same batches when they are recorded."""
+
+    def told(mode, file):
+        setting(CYRT_REPLAY=mode, CYRT_FUSE="0")
+        cyrt.synchronize()
+        cyrt.trim_memory()
+        with cyrt.Stream():
+            encoder = cyrt.current_encoder()
+            x, y = cyrt.zeros(100), cyrt.ones(100)
+
+            def run(rounds):
+                for _ in range(rounds):
+                    for _ in range(3):
+                        x.__iadd__(y)
+                        (x * 2).sum()
+                    cyrt.commit()
+
+            run(8)
+            before = encoder.stats()
+            with cyrt.profile(file):
+                run(5)
+                x.__imul__(0.5)  # behind five batches that are replayed
+                cyrt.commit()
+                run(1)
+            after = encoder.stats()
+            assert (x.numpy() == (3 * 13) / 2 + 3).all()
+        commits = [
+            {key: each["args"][key] for key in ("operations", "what", "reason", "hits")}
+            for each in events_of(file, name="commit")
+        ]
+        for name in ("record", "launch"):
+            assert len(events_of(file, name=name)) == len(commits)
+        for record, commit, launch in zip(
+            *(events_of(file, name=name) for name in ("record", "commit", "launch")), strict=True
+        ):
+            assert record["ts"] <= end(record) == commit["ts"] <= launch["ts"] <= end(launch)
+            assert end(launch) <= end(commit)
+        ran = [each["name"] for each in events_of(file, pid=DEVICE)]
+        return commits, ran, after["replayed"] - before["replayed"]
+
+    told("0", tmp_path / "first.json")  # it compiles the kernels
+    commits, ran, replayed = told("0", tmp_path / "recorded.json")
+    assert replayed == 0
+    assert [each["operations"] for each in commits] == [9] * 5 + [1, 9]
+    found = told(mode, tmp_path / "replayed.json")
+    assert found[:2] == (commits, ran)
+    assert found[2] >= 5 * 9
+
+
 def test_memory_in_use_is_a_curve(tmp_path, pooled):
     file = tmp_path / "out.json"
     cyrt.synchronize()
