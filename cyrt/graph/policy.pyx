@@ -1,18 +1,18 @@
-# C-level functions only: see policy.pxd.
+# C-level functions, but for a class of tests: see policy.pxd.
 """The policy: at which operations batches end, and which results need memory of their own."""
 
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
 from cyrt.driver.cuda cimport CUfunction
-from cyrt.graph cimport history as histories
+from cyrt.graph cimport history as histories, recording as recordings
 from cyrt.graph.history cimport (
     LONGEST, History, Step, append_batch, append_commit, find_multiple, find_period,
     free_history, new_history, step_at,
 )
-from cyrt.graph.recording cimport Recording, Use, use_end
-from cyrt.runtime.rows cimport free_sites, new_sites, set_site
-from cyrt.runtime.state cimport READ, StreamState
+from cyrt.graph.recording cimport Operation, Recording, Use, use_end
+from cyrt.runtime.rows cimport begin_rows, free_sites, has_site, new_sites, set_site
+from cyrt.runtime.state cimport OVERWRITE, READ, Block, StreamState
 
 cdef enum:
     FEW = 50                # few nodes of a batch are patched: at most 1/FEW
@@ -25,6 +25,7 @@ cdef enum:
     SEARCH = 32768          # operations that make a search long
     COMPARISONS = 64        # by searches that compare lives, for each operation that is launched
     LONGEST_PAUSE = 16 * SEARCH
+    TURNS = 4               # launches that a Trace compares: a plan has several executable graphs
     BEYOND = 8              # nodes that a batch may have beyond its limit, since groups are joined
 
 
@@ -504,3 +505,115 @@ cdef void forget(Policy* policy) noexcept:
         remove_known(policy, round)
         free_round(round)
     drop_history(policy)
+
+
+cdef class Trace:
+    """Operations that the policy cuts into batches, without a driver, a stream or memory. For
+    tests.
+
+    Parameters
+    ----------
+    max_ops : int
+        The most operations of a batch.
+    num_blocks : int
+        Number of blocks of memory that the operations use.
+
+    Attributes
+    ----------
+    batches : list
+        For each batch that has ended the numbers of its kernels, the blocks of each of these, and
+        how many of them have other blocks than at the most similar of their last launches.
+    resumes : bool
+        True if the batch is the rest of one that a commit ended early.
+    """
+
+    cdef Policy policy
+    cdef StreamState state
+    cdef Recording* recording
+    cdef Block* blocks
+    cdef int num_blocks
+    cdef dict launched          # the blocks of each topology at its launches
+    cdef list kernels, uses     # those of the batch that has not ended
+    cdef readonly list batches
+
+    def __cinit__(self, int max_ops, int num_blocks):
+        self.recording = recordings.new_recording()
+        self.blocks = <Block*>calloc(num_blocks, sizeof(Block))
+        if self.blocks == NULL:
+            raise MemoryError()
+        self.num_blocks = num_blocks
+        self.launched, self.kernels, self.uses, self.batches = {}, [], [], []
+        set_limit(&self.policy, &self.state, max_ops)
+
+    def __dealloc__(self):
+        forget(&self.policy)
+        recordings.destroy(self.recording)
+        free(self.blocks)
+
+    def record(self, int kernel, tuple reads, int written):
+        """Record a kernel that reads blocks, and overwrites one."""
+        cdef Operation operation
+        cdef Use* uses
+        cdef int i, node = self.recording.num_nodes
+        cdef tuple blocks = (*reads, written)
+        if not all(0 <= each < self.num_blocks for each in blocks):
+            raise IndexError(f"expected blocks below {self.num_blocks}, got {blocks}")
+        memset(&operation, 0, sizeof(Operation))
+        operation.function = <CUfunction><size_t>(kernel + 1)
+        recordings.reserve(self.recording, 0, 0)
+        uses = recordings.reserve_uses(self.recording, len(blocks))
+        for i in range(len(blocks)):
+            uses[i].block = &self.blocks[blocks[i]]
+            uses[i].access = READ if i < len(reads) else OVERWRITE
+            uses[i].generation = uses[i].block.generation
+        recordings.append(self.recording, &operation, len(blocks))
+        self.kernels.append(kernel)
+        self.uses.append(blocks)
+        self.state.nodes = node + 1
+        if self.policy.trying or (self.policy.expected != NULL
+                                  and operation.function != self.policy.expected[node]):
+            note_operation(&self.policy, node, operation.function)
+        if node + 1 >= self.policy.complete:
+            self.launch()
+
+    @property
+    def resumes(self):
+        return self.policy.resumes
+
+    def site(self):
+        """Return the number of the site of the next operation's result; 0: it has none, and is the
+        next one in its row."""
+        return self.state.site.number if has_site(&self.state) else 0
+
+    def free(self, int block):
+        """Free a block: an operation that uses it from now on uses other memory."""
+        self.blocks[block].generation += 1
+
+    def commit(self):
+        """End the batch as a commit of the program does."""
+        if self.recording.num_nodes:
+            self.launch()
+        else:
+            note_commit(&self.policy)
+            self.begin()
+
+    cdef void begin(self) noexcept:
+        begin_rows(&self.state,
+                   self.policy.round.sites if self.policy.state == FOLLOWING else NULL,
+                   self.policy.start, self.policy.resumes)
+
+    cdef int launch(self) except -1:
+        cdef tuple kernels = tuple(self.kernels), uses = tuple(self.uses), last
+        cdef list earlier = self.launched.setdefault(kernels, [])
+        cdef unsigned long long launches = len(earlier)
+        cdef int patched = min([sum([one != other for one, other in zip(uses, last)])
+                                for last in earlier[-TURNS:]], default=self.recording.num_nodes)
+        earlier.append(uses)
+        self.batches.append((kernels, uses, patched))
+        self.kernels, self.uses = [], []
+        advance(&self.policy, self.recording)
+        if learn(&self.policy, self.recording, patched, launches, False):
+            search(&self.policy)
+        recordings.clear(self.recording)
+        self.begin()
+        return 0

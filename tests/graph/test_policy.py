@@ -144,8 +144,7 @@ def test_arrays_that_grow(seed, commit):
 
         return growing
 
-    found = run(start, 6000, commit)
-    assert found.share >= 0.6, found
+    check(run(start, 6000, commit), 60, 0.6)
 
 
 @pytest.mark.parametrize("seed", range(8))
