@@ -19,6 +19,8 @@ def _matmul_first(g: Array, x1_shape: _Shape, x2: Array) -> Array:
     if x2.ndim == 1:
         return sum_to(expand_dims(g, -1) * x2, x1_shape)
     if len(x1_shape) == 1:
+        if x2.ndim == 2:
+            return matmul(x2, g)
         return sum_to(matmul(x2, expand_dims(g, -1))[..., 0], x1_shape)
     return sum_to(matmul(g, x2.mT), x1_shape)
 
@@ -29,6 +31,8 @@ def _matmul_second(g: Array, x1: Array, x2_shape: _Shape) -> Array:
     if x1.ndim == 1:
         return sum_to(expand_dims(x1, -1) * expand_dims(g, -2), x2_shape)
     if len(x2_shape) == 1:
+        if x1.ndim == 2:
+            return matmul(x1.mT, g)
         return sum_to(matmul(x1.mT, expand_dims(g, -1))[..., 0], x2_shape)
     return sum_to(matmul(x1.mT, g), x2_shape)
 
