@@ -3,8 +3,8 @@
 The methods of arrays are declared in ``operators.pyx`` and ``ndarray.pyx``, on lower floors (see
 docs/architecture.md) than these functions. This module binds the functions to the methods. It also
 adds NumPy's methods of ufuncs, such as ``add.reduce``, to functions of two operands. If a method
-has the same arguments as the function, the function itself is the method. Attributes that classes of
-other libraries have, and those of cyrt do not, tell what to write.
+has the same arguments as the function, the function itself is the method. Attributes that
+classes of other libraries have, and those of cyrt do not, tell what to write.
 """
 
 # ruff: noqa: F401  # bind() takes the names of functions from this module

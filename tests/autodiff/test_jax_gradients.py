@@ -16,10 +16,12 @@ X64 = "jax_enable_x64"
 
 @pytest.fixture(autouse=True, scope="module")
 def wide_types():
-    """JAX computes in float32 unless it is told otherwise, which is a setting of the process."""
+    """JAX computes in float32 unless it is told otherwise, which is a setting of the process; here
+    it computes on the CPU."""
     before = jax.config.read(X64)
     jax.config.update(X64, True)
-    yield
+    with jax.default_device(jax.local_devices(backend="cpu")[0]):
+        yield
     jax.config.update(X64, before)
 
 
