@@ -16,18 +16,33 @@ from cyrt.public_modules import NAMES
 _MODULES = [getattr(cyrt, name) for name in NAMES if name not in ("cupy_compat", "numpy", "torch")]
 
 
+def _public():
+    """Return every public function and class by its names."""
+    return {
+        name if module is cyrt else f"{module.__name__}.{name}": getattr(module, name)
+        for module in (cyrt, *_MODULES)
+        for name in module.__all__
+    }
+
+
 def _examples():
-    """Parse the examples of every public function and class."""
+    """Parse the examples of everything public, and those of methods that are no functions, too."""
     parser = doctest.DocTestParser()
-    found = {}
-    for module in (cyrt, *_MODULES):
-        for name in module.__all__:
-            value = getattr(module, name)
-            doc = getattr(value, "__doc__", None)
-            own = getattr(value, "__module__", "").partition(".")[0] != "numpy"
-            if own and callable(value) and isinstance(doc, str) and ">>>" in doc:
-                name = name if module is cyrt else f"{module.__name__}.{name}"
-                found[name] = parser.get_doctest(doc, {"cyrt": cyrt}, name, None, None)
+    values, found = _public(), {}
+
+    def add(name, value):
+        doc = getattr(value, "__doc__", None)
+        own = str(getattr(value, "__module__", "")).partition(".")[0] != "numpy"
+        if own and callable(value) and isinstance(doc, str) and ">>>" in doc:
+            found[name] = parser.get_doctest(doc, {"cyrt": cyrt}, name, None, None)
+
+    for name, value in values.items():
+        add(name, value)
+    functions = {id(value) for value in values.values()}
+    for name, value in values.items():
+        for method, each in vars(value).items() if inspect.isclass(value) else ():
+            if id(each) not in functions:
+                add(f"{name}.{method}", each)
     return found
 
 
