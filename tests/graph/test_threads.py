@@ -356,7 +356,7 @@ def test_batches_that_come_after_each_others_streams(module):
 def test_finalizers_record_and_commit_while_others_are_launched(module):
     """Collections happen anywhere, also inside a commit."""
     x, y = zeros(), zeros()
-    made = []
+    made, ended = [], []
 
     class Ends:
         def __init__(self):
@@ -367,6 +367,7 @@ def test_finalizers_record_and_commit_while_others_are_launched(module):
             module["axpb"][1, N](x, 1.0, 1.0, N)
             if len(made) % 3 == 0:
                 cyrt.commit()
+            ended.append(None)
 
     threshold = gc.get_threshold()
     gc.set_threshold(7, 2, 2)
@@ -379,7 +380,8 @@ def test_finalizers_record_and_commit_while_others_are_launched(module):
                 cyrt.commit()
     finally:
         gc.set_threshold(*threshold)
-    gc.collect()
+    # While another thread collects, this one does not.
+    assert until(lambda: gc.collect() >= 0 and len(ended) == 400)
     assert (host(x) == 400).all()
     assert (host(y) == sum(i % 7 for i in range(400))).all()
 

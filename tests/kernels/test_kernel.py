@@ -282,7 +282,7 @@ def test_launches_are_called_in_every_way(saxpy):
     list(map(launch, *([a] for a in args)))
     assert host(y, np.float32)[0] == 5
     for bad in ("n", "a"):
-        message = rf"saxpy: .* not {bad}=; cooperative= .* CommandEncoder\.add_kernel"
+        message = rf"saxpy: .* not {bad}=: cooperative= .* CommandEncoder\.add_kernel"
         with pytest.raises(TypeError, match=message):
             launch(*args, **{"reads": [], bad: 1})
 
