@@ -136,7 +136,12 @@ cpdef object write_out(str name, Array result, object out):
 
 
 cdef bint is_variable(Array target) except -1:
-    """Whether the array views a variable of a module, whose block has no address."""
+    """Return whether the array views a variable of a module, whose block has no address; that of an
+    array without elements may have none, either."""
+    cdef int i
+    for i in range(target.ndim_):
+        if target.dims[i] == 0:
+            return False
     return live_block(target).address == 0
 
 

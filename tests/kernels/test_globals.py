@@ -257,3 +257,19 @@ def test_a_view_keeps_the_code_loaded():
     cyrt.synchronize()
     cyrt.trim_memory()
     assert read(view) == [11]
+
+
+@pytest.mark.parametrize("mode", [{"CYRT_CHECK": "1"}, {"CYRT_POOL": "0"}, {}])
+def test_arrays_without_elements_are_no_variables(python, mode):
+    done = python(
+        """
+        import cyrt
+        x = cyrt.zeros((0, 3))
+        x[...] = 1
+        x[:] = cyrt.ones((0, 3))
+        print((x + 1).numpy().shape)
+        """,
+        CYRT_DEVICE="emulated",
+        **mode,
+    )
+    assert done.stdout == "(0, 3)\n", done.stderr
