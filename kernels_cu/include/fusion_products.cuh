@@ -1,5 +1,5 @@
-// What kernels are made of in which operations follow a product: a thread goes on with each result that
-// it has computed.
+// Parts of fused kernels with a product: a thread applies the other operations to each result that it
+// has computed.
 #pragma once
 
 #include "fusion.cuh"

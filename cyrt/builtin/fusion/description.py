@@ -369,7 +369,7 @@ def _reduce_rows(row: Row, launch: _Launch) -> Operation:
 
 
 class _Members(NamedTuple):
-    """Where a struct of a product's parameters has what; its size."""
+    """The offsets of a product's parameters in their struct, and the struct's size."""
 
     result: int
     operands: tuple[int, ...]

@@ -396,7 +396,8 @@ class _Writer:
 
 
 class _ProductWriter(_Writer):
-    """The same of a run with a product: a thread goes on with each result that it has computed."""
+    """The same for a run with a product: a thread applies the other operations to each result that
+    it has computed."""
 
     def _begin(self) -> list[str]:
         self.part.product = self.run.product
