@@ -133,7 +133,7 @@ newaxis = None
 
 for _kind in (Device, Event, Kernel, Stream, optim.Optimizer):
     _methods.attach_hints(_kind, _CLASSES[_kind.__name__])
-# Users of JAX and Numba are told what to write instead of a decorator of that name.
+# `cyrt.jit` is an error, which tells users of JAX's and Numba's decorator what to write.
 globals().pop("jit")
 
 __all__ = [

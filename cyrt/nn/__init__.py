@@ -38,7 +38,7 @@ from cyrt.ops.functions import sigmoid, tanh
 from cyrt.ops.reduce import logsumexp
 from cyrt.other_names import refusing as _refusing
 
-globals().pop("losses")  # users of MLX are told what to write instead of a module of that name
+globals().pop("losses")  # an error then tells users of MLX's module of that name what to write
 
 __all__ = [
     "attention",

@@ -8,7 +8,7 @@ import pytest
 import cyrt
 from cyrt import nn
 
-jax = pytest.importorskip("jax")
+jax = pytest.importorskip("jax", reason="compares with JAX, which is not installed")
 jnp = jax.numpy
 RNG = np.random.default_rng(6)
 X64 = "jax_enable_x64"

@@ -245,12 +245,11 @@ class _Batch:
         kinds: dict[str, list[Run]] = {}
         found: list[list[Run]] = []
         for run in self.runs.values():
-            if run.product is not None:  # whose kernel computes with the number of its block
-                found.append([run])
-                continue
             stored = self._stored(run)
             kind = key(run, stored) if stored else None
-            if kind is not None:
+            if kind is not None and run.product is not None:
+                found.append([run])  # its kernel computes with the number of its block
+            elif kind is not None:
                 kinds.setdefault(kind, []).append(run)
         for runs in kinds.values():
             sets: list[list[Run]] = []
