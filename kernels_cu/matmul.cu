@@ -139,14 +139,15 @@ __device__ inline void finish_sums(const Product& args, const Results& results, 
 }
 
 template <class T, class Shape, class Results = StoreResults<T>>
-__device__ inline void product(const Product& args, const Results& results = {}) {
+__device__ inline void product(const Product& args, const Results& results = {},
+                               Blocks blocks = {}) {
     using C = typename Shape::C;
     constexpr int R = Shape::R, WORD = Shape::WORD, DEPTH = Shape::DEPTH;
     __shared__ typename Shape::Shared tile_a[2], tile_b[2];
     wait_for_dependencies(args);
     launch_dependents();
-    uint32 rest = divide(blockIdx.x, args.tiles_n);
-    uint32 first_n = (blockIdx.x - rest * args.tiles_n.size) * Shape::SIZE;
+    uint32 rest = divide(blocks.number, args.tiles_n);
+    uint32 first_n = (blocks.number - rest * args.tiles_n.size) * Shape::SIZE;
     uint32 above = divide(rest, args.tiles_m);
     uint32 first_m = (rest - above * args.tiles_m.size) * Shape::SIZE;
     uint32 batch = divide(above, args.parts), part = above - batch * args.parts.size;
@@ -205,7 +206,7 @@ __device__ inline void product(const Product& args, const Results& results = {})
 
     int64 size = int64(args.m) * args.n;
     if (args.flags & MATMUL_PARTS) {
-        int64 batches = gridDim.x / (args.tiles_m.size * args.tiles_n.size * args.parts.size);
+        int64 batches = blocks.count / (args.tiles_m.size * args.tiles_n.size * args.parts.size);
         finish_sums<Shape, C>(args, StoreResults<C>(), (part * batches + batch) * size, first_m,
                               first_n, x, y, sums);
     } else {

@@ -8,7 +8,7 @@ from cyrt.builtin import catalogue
 from cyrt.builtin.entry cimport dtype_code, entry_of, op_code
 from cyrt.builtin.grid cimport ceiling, multiprocessors_of, set_geometry
 from cyrt.builtin.launch cimport Launch, record_launch_of_weights
-from cyrt.builtin.skinny cimport VECTOR_BYTES, Skinny, choose_skinny
+from cyrt.builtin.skinny cimport VECTOR_BYTES, Skinny, choose_layer
 from cyrt.error_text import show
 from cyrt.runtime.module cimport LoadedFunction, allow_smem
 
@@ -123,7 +123,7 @@ cdef int record_linear(Recorder encoder, const Layer* p) except -1:
     if p.rows == 1:
         choose_gemv(&launch, ordinal, p)
     else:
-        choose_skinny(product, &launch, ordinal, MORE_ROWS, True, p.gated, 1, False)
+        choose_layer(product, &launch, ordinal, MORE_ROWS, p.gated)
     return record_launch_of_weights(encoder, &launch, &args, p.operands, NUM_OPERANDS, 1, WEIGHT,
                                     NUM_OPERANDS - WEIGHT if p.rows == 1 else 1,
                                     <char*>&product.early - <char*>&args)

@@ -108,11 +108,11 @@ cdef int COPY = op_code("copy")
 cdef int SKINNY = len(KERNELS)        # the first kernel of a matrix along the summed dimension
 # These three arrays are indexed by the code of an element type.
 cdef int[64] kernel_types             # the type whose kernels compute it; -1: none
-cdef int[64] num_sizes                # the skinny kernels of each layout
+cdef int[64] num_along                # the skinny kernels of a matrix along the summed dimension
 cdef int[64] most_few_rows            # the maximum number of rows that these take; 0: there is none
 
 for _each in DTYPES:
-    num_sizes[<int>_each.code] = len(SIZES.get(_each.name, ()))
+    num_along[<int>_each.code] = len(SIZES["_skinny"].get(_each.name, ()))
     most_few_rows[<int>_each.code] = MOST_ROWS.get(_each.name, 0)
     kernel_types[<int>_each.code] = dtype_code(SERVED[_each.name]) if _each.name in SERVED else -1
 
@@ -436,12 +436,11 @@ cdef int record_skinny(Recorder encoder, const Problem* whole) except -1:
     args.few_step, args.wide_step = p.a_m, p.b_n if along else p.b_k
     args.few, args.wide, args.k = <unsigned int>p.m, <unsigned int>p.n, <unsigned int>p.k
     args.num_batch = set_outer(&args.batch, &p.batch, 0)
-    first = SKINNY if along else SKINNY + num_sizes[p.dtype]
+    first = SKINNY if along else SKINNY + num_along[p.dtype]
     if p.itemsize == 2:
         parts = choose_ring(&args, &launch, encoder.state.ordinal, first, along, batches)
     else:
-        parts = choose_skinny(&args, &launch, encoder.state.ordinal, first, along, False, batches,
-                              True)
+        parts = choose_skinny(&args, &launch, encoder.state.ordinal, first, along, batches)
     return record_parts(encoder, &p, &launch, &args, batches * p.m * p.n, parts)
 
 

@@ -15,12 +15,14 @@ cdef enum:
     VECTOR_BYTES = 16
 
 # Set the tiles and the parts of a product whose other parameters are set, and its kernel and
-# geometry; return the number of parts, 1 unless it is divisible. `first`: the index of the kernel
-# of 8 rows in the entry. `along`: the matrix's rows lie along the summed dimension; `gated`: half
-# of them are gates.
+# geometry; return the number of parts. `first`: the index of the layout's first kernel in the
+# entry. `along`: the matrix's rows lie along the summed dimension.
 cdef long long choose_skinny(Skinny* args, Launch* launch, int ordinal, int first, bint along,
-                             bint gated, long long batches, bint divisible) except -1
-# Do the same for a divisible product of 16-bit floats without gates, whose kernels read through
-# shared memory. `first`: the index of the layout's first kernel.
+                             long long batches) except -1
+# Do the same for a product of 16-bit floats, whose kernels read through shared memory.
 cdef long long choose_ring(Skinny* args, Launch* launch, int ordinal, int first, bint along,
                            long long batches) except -1
+# Do the same for the product of a layer, which is one part. `gated`: half of the matrix's rows are
+# gates.
+cdef long long choose_layer(Skinny* args, Launch* launch, int ordinal, int first,
+                            bint gated) except -1

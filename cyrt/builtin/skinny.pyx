@@ -7,7 +7,8 @@ from cyrt.builtin.space cimport divider
 from cyrt.runtime.module cimport LoadedFunction, allow_smem
 
 cdef extern from "params/matmul.h" nogil:
-    enum: ALONG_ROWS, ACROSS_ROWS, ALONG_STEP, ACROSS_STEP
+    enum: ALONG_ROWS, ALONG_STEP, ACROSS_ROWS, NARROW_ROWS
+    int ACROSS_STEP(int rows)
     int SKINNY_STEPS(int eights, int itemsize)
     int SKINNY_WARPS(int eights, int itemsize)
     enum: RING_ROWS, RING_STEP
@@ -28,18 +29,58 @@ cdef enum:
     RESERVED_SMEM = 1024    # bytes of shared memory that the driver takes for each block
 
 
+cdef long long choose_layer(Skinny* args, Launch* launch, int ordinal, int first,
+                            bint gated) except -1:
+    return choose_along(args, launch, ordinal, first, gated, 1, False)
+
+
 cdef long long choose_skinny(Skinny* args, Launch* launch, int ordinal, int first, bint along,
-                             bint gated, long long batches, bint divisible) except -1:
-    cdef int itemsize = launch.entry.itemsizes[0], multiprocessors = multiprocessors_of(ordinal)
-    cdef int width = 0, eights, rows, chunk
-    cdef long long blocks, parts
-    cdef unsigned int y
+                             long long batches) except -1:
+    if along:
+        return choose_along(args, launch, ordinal, first, False, batches, True)
+    return choose_across(args, launch, ordinal, first, batches)
+
+
+cdef inline int width_of(const Skinny* args) noexcept:
+    """Return the logarithm of how many eights of few rows the smallest kernel takes."""
+    cdef int width = 0
     while 8 << width < <int>args.few:
         width += 1
-    eights = 1 << width
+    return width
+
+
+cdef long long choose_along(Skinny* args, Launch* launch, int ordinal, int first, bint gated,
+                            long long batches, bint divisible) except -1:
+    cdef int width = width_of(args), itemsize = launch.entry.itemsizes[0]
+    cdef int chunk = SKINNY_STEPS(1 << width, itemsize) * (ALONG_STEP // itemsize)
     launch.variant = first + width
-    rows = ALONG_ROWS if along else ACROSS_ROWS
-    chunk = SKINNY_STEPS(eights, itemsize) * (ALONG_STEP // itemsize if along else ACROSS_STEP)
+    return choose_blocks(args, launch, ordinal, 1 << width, ALONG_ROWS, chunk, gated, batches,
+                         divisible)
+
+
+cdef long long choose_across(Skinny* args, Launch* launch, int ordinal, int first,
+                             long long batches) except -1:
+    cdef int width = width_of(args), itemsize = launch.entry.itemsizes[0], rows = ACROSS_ROWS
+    cdef int steps = SKINNY_STEPS(1 << width, itemsize)
+    cdef long long deep = SKINNY_WARPS(1 << width, itemsize) * steps * ACROSS_STEP(rows)
+    # Narrow tiles read the few rows more often. They are faster where others leave half of the
+    # device idle, are too flat for parts, and take several steps (measured: docs/performance.md).
+    cdef bint narrow = deep < args.k < 2 * DEEP_CHUNKS * deep and (
+        2 * batches * ceiling(args.wide, rows) <= multiprocessors_of(ordinal))
+    if narrow:
+        rows = NARROW_ROWS
+    launch.variant = first + 2 * width + narrow
+    return choose_blocks(args, launch, ordinal, 1 << width, rows, steps * ACROSS_STEP(rows), False,
+                         batches, True)
+
+
+cdef long long choose_blocks(Skinny* args, Launch* launch, int ordinal, int eights, int rows,
+                             int chunk, bint gated, long long batches, bint divisible) except -1:
+    """Set the geometry of a kernel that reads into registers: a warp loads so many rows of the
+    matrix, and indices of the summed dimension, ahead."""
+    cdef int itemsize = launch.entry.itemsizes[0], multiprocessors = multiprocessors_of(ordinal)
+    cdef long long blocks, parts
+    cdef unsigned int y
     args.tiles = divider(<unsigned int>ceiling(args.wide, rows // 2 if gated else rows))
     blocks = batches * args.tiles.size
     # Registers suffice for two such blocks a multiprocessor, or for a single large one.
@@ -59,13 +100,11 @@ cdef long long choose_skinny(Skinny* args, Launch* launch, int ordinal, int firs
 
 cdef long long choose_ring(Skinny* args, Launch* launch, int ordinal, int first, bint along,
                            long long batches) except -1:
-    cdef int width = 0, tiles = 2, multiprocessors = multiprocessors_of(ordinal), eights
+    cdef int width = width_of(args), eights = 1 << width, tiles = 2
+    cdef int multiprocessors = multiprocessors_of(ordinal)
     cdef long long blocks, large, parts, smem, most, held
     cdef unsigned int y
     cdef LoadedFunction function
-    while 8 << width < <int>args.few:
-        width += 1
-    eights = 1 << width
     if eights <= 2:
         # Large tiles read the few rows half as often, and 64 bytes of a matrix across the summed
         # dimension at a time; small ones are more. Measured: see docs/performance.md.

@@ -7,7 +7,7 @@ from libc.string cimport memset
 from cyrt.driver.capture_mode cimport relax, restore
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport cu, is_sticky
-from cyrt.graph.executable cimport Outcome
+from cyrt.graph.executable cimport Outcome, instantiate_graph
 from cyrt.graph.loss cimport inherit, mark_lost, make_losses, mark_losses, refuse
 from cyrt.graph.pattern cimport Pattern, lay
 from cyrt.graph.recording cimport (
@@ -98,7 +98,7 @@ cdef CUresult launch_pattern(StreamState* stream, const Pattern* pattern, const 
 cdef CUresult launch_child(StreamState* stream, CUgraph graph) noexcept nogil:
     cdef CUgraphExec executable
     cdef CUstreamCaptureMode before = relax()
-    cdef CUresult result = cu.cuGraphInstantiateWithFlags(&executable, graph, 0)
+    cdef CUresult result = instantiate_graph(&executable, graph)
     if result == CUDA_SUCCESS:
         result = cu.cuGraphLaunch(executable, stream.handle)
         cu.cuGraphExecDestroy(executable)

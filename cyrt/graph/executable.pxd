@@ -65,6 +65,9 @@ cdef struct Outcome:
 cdef size_t held_bytes
 cdef size_t bytes_of(int num_nodes) noexcept
 
+# Instantiate a graph in the current context; CUDA_ERROR_OUT_OF_MEMORY if its device has too little
+# memory left to try.
+cdef CUresult instantiate_graph(CUgraphExec* exec, CUgraph graph) noexcept nogil
 # Instantiate `count` nodes from `first` on, with the recording's edges, or, if `chained`, one after
 # the other. Return False, with the reason in `outcome`, if the driver refuses.
 cdef bint instantiate(Executable* target, StreamState* stream, Recording* recording, int first,

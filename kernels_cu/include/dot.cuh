@@ -117,12 +117,12 @@ __device__ inline compute_of<T> sum_row(const Dot& args, const T* a, const T* b,
 
 // blockDim.x threads, a power of two, share a row; blockDim.y rows make whole warps.
 template <class T, class Results = StoreResults<T>>
-__device__ inline void rows(const Dot& args, const Results& results = {}) {
+__device__ inline void rows(const Dot& args, const Results& results = {}, Blocks blocks = {}) {
     using C = compute_of<T>;
     __shared__ alignas(16) unsigned char bytes[32 * sizeof(C)];
     C* of_warp = reinterpret_cast<C*>(bytes);
-    uint32 row_block = divide(blockIdx.x, args.parts);
-    uint32 part = blockIdx.x - row_block * args.parts.size;
+    uint32 row_block = divide(blocks.number, args.parts);
+    uint32 part = blocks.number - row_block * args.parts.size;
     uint32 row = row_block * blockDim.y + threadIdx.y;
     int64 begin = part * args.depth, limit = begin + args.depth;
     if (limit > args.length) limit = args.length;
@@ -238,9 +238,9 @@ __device__ inline void sum_products(const Dot& args, const Results& results, con
 }
 
 template <class T, class Results = StoreResults<T>>
-__device__ inline void columns(const Dot& args, const Results& results = {}) {
-    uint32 rest = divide(blockIdx.x, args.parts), row = divide(rest, args.chunks);
-    uint32 part = blockIdx.x - rest * args.parts.size, chunk = rest - row * args.chunks.size;
+__device__ inline void columns(const Dot& args, const Results& results = {}, Blocks blocks = {}) {
+    uint32 rest = divide(blocks.number, args.parts), row = divide(rest, args.chunks);
+    uint32 part = blocks.number - rest * args.parts.size, chunk = rest - row * args.chunks.size;
     int64 offsets[2];
     locate_row(args.outer, row, args.num_outer, offsets);
     const T* a = static_cast<const T*>(args.a) + offsets[0];
@@ -255,12 +255,13 @@ __device__ inline void columns(const Dot& args, const Results& results = {}) {
 }
 
 template <class T, class Results = StoreResults<T>>
-__device__ inline void sum_parts(const Parts& args, const Results& results = {}) {
+__device__ inline void sum_parts(const Parts& args, const Results& results = {},
+                                 Blocks blocks = {}) {
     using C = compute_of<T>;
     constexpr int AHEAD = 4;
     wait_for_dependencies(args);
     launch_dependents();
-    int64 place = int64(blockIdx.x) * blockDim.x + threadIdx.x;
+    int64 place = int64(blocks.number) * blockDim.x + threadIdx.x;
     const C* in = static_cast<const C*>(args.input) + place;
     __builtin_assume(__isGlobal(in));
     Items<C, 1> sum = {};

@@ -18,6 +18,12 @@ __device__ inline void multiply_add(complex<T>& sum, complex<T> a, complex<T> b)
     sum.im += a.im * b.re;
 }
 
+// The block's number among those of a product, and how many they are: all blocks of a launch, or, in a
+// fused kernel, those of one of its products.
+struct Blocks {
+    uint32 number = blockIdx.x, count = gridDim.x;
+};
+
 // Each result is rounded and stored at its place; all of them are contiguous. In a fused kernel other
 // operations follow instead (see cyrt/builtin/fusion).
 template <class T> struct StoreResults {

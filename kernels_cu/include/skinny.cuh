@@ -91,15 +91,15 @@ __device__ inline void multiply_steps(typename Wide::Few::Sums (&sums)[EIGHTS][W
 // A block of 32 by y threads takes Wide::ROWS rows of the matrix; its warps take every y-th AHEAD
 // steps of the summed dimension. EIGHTS times 8 is the most that the few rows can be.
 template <class T, class Wide, int EIGHTS, int AHEAD, class Args, class Results = StoreResults<T>>
-__device__ inline void skinny(const Args& all, const Results& results = {}) {
+__device__ inline void skinny(const Args& all, const Results& results = {}, Blocks blocks = {}) {
     constexpr int ROWS = Wide::ROWS, COLUMNS = 8 * EIGHTS;
     extern __shared__ float shared[];  // of each warp: COLUMNS by ROWS
     const Skinny& args = product_of(all);
     bool gated = false;
     if constexpr (IS_LINEAR<Args>) gated = all.gated;
     uint32 kept = gated ? ROWS / 2 : ROWS;  // results of the block, of each of the few rows
-    uint32 rest = divide(blockIdx.x, args.tiles);
-    uint32 row = (blockIdx.x - rest * args.tiles.size) * kept;
+    uint32 rest = divide(blocks.number, args.tiles);
+    uint32 row = (blocks.number - rest * args.tiles.size) * kept;
     uint32 batch = divide(rest, args.parts), part = rest - batch * args.parts.size;
     uint32 begin = part * args.depth;
     uint32 end = args.k - begin < args.depth ? args.k : begin + args.depth;
@@ -133,23 +133,24 @@ __device__ inline void skinny(const Args& all, const Results& results = {}) {
         multiply_steps(sums, wide, rows, plain, k, end);
     }
     float* of_warp = shared + threadIdx.y * COLUMNS * ROWS;
+    using Lane = typename Wide::Lane;
     Lane lane;
 #pragma unroll
     for (int eight = 0; eight < EIGHTS; ++eight) {
 #pragma unroll
         for (int tile = 0; tile < Wide::TILES; ++tile) {
-            float whole[4];
+            float whole[Lane::VALUES];
             Wide::Few::finish(sums[eight][tile], lane, whole);
 #pragma unroll
-            for (int i = 0; i < 4; ++i) {
-                uint32 column = 8 * eight + 2 * lane.member + i % 2;
-                of_warp[column * ROWS + Wide::row_of(tile, lane.group, i / 2)] = whole[i];
+            for (int i = 0; i < Lane::VALUES; ++i) {
+                uint32 column = 8 * eight + lane.column_of(i);
+                of_warp[column * ROWS + Wide::row_of(tile, lane.group, lane.half_of(i))] = whole[i];
             }
         }
     }
     __syncthreads();
     int64 size = int64(args.few) * args.wide;
-    int64 batches = gridDim.x / (args.tiles.size * args.parts.size);
+    int64 batches = blocks.count / (args.tiles.size * args.parts.size);
 #pragma unroll 1
     for (uint32 i = threadIdx.y * 32 + threadIdx.x; i < args.few * kept; i += 32 * blockDim.y) {
         uint32 column = i / kept, result = i % kept, index = row + result;

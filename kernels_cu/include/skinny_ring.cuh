@@ -124,13 +124,14 @@ struct Work {
 // multiplications. A step is the vectors of the matrix, and those of the few rows.
 template <class T, class Wide, int EIGHTS> struct Supply {
     uint32 index;           // of the work
+    uint32 blocks;          // as many works further on is the block's next one
     uint32 k = 0, end = 0;  // of the summed dimension; no step is left if they are equal
     typename Wide::Rows rows;
     const T* few;
 
     // Goes to the first work from `index` on that has a step for this warp.
     __device__ void locate(const Skinny& args) {
-        for (; index < args.works; index += gridDim.x) {
+        for (; index < args.works; index += blocks) {
             Work work(args, index, RING_ROWS * Wide::TILES);
             k = work.begin + threadIdx.y * RING_STEP;
             end = work.end;
@@ -147,7 +148,7 @@ template <class T, class Wide, int EIGHTS> struct Supply {
         if (k >= end) return;
         k += blockDim.y * RING_STEP;
         if (k < end) return;
-        index += gridDim.x;
+        index += blocks;
         locate(args);
     }
     __device__ void copy_matrix(char* to) const {
@@ -187,11 +188,12 @@ __device__ inline void finish_work(const Skinny& args, const Results& results, c
     }
 }
 
-// Blocks of 32 by y threads. A block takes every gridDim.x-th tile of 16 times TILES rows of the
-// matrix; its warps take every y-th step of the summed dimension. STAGES steps of a warp are on their
-// way, also beyond the end of a tile. EIGHTS times 8 is the most that the few rows can be.
+// Blocks of 32 by y threads. The blocks take turns at the tiles, of 16 times TILES rows of the matrix; a
+// block's warps take every y-th step of the summed dimension. STAGES steps of a warp are on their way,
+// also beyond the end of a tile. EIGHTS times 8 is the most that the few rows can be.
 template <class T, class Wide, int EIGHTS, class Results = StoreResults<T>>
-__device__ inline void skinny_ring(const Skinny& args, const Results& results = {}) {
+__device__ inline void skinny_ring(const Skinny& args, const Results& results = {},
+                                   Blocks blocks = {}) {
     constexpr int TILES = Wide::TILES, ROWS = RING_ROWS * TILES, COLUMNS = 8 * EIGHTS;
     constexpr int STAGES = RING_STAGES(EIGHTS), STAGE = RING_STAGE_BYTES(TILES, EIGHTS);
     extern __shared__ uint4 steps[];  // of each warp: STAGES steps, and then the sums of all
@@ -199,7 +201,8 @@ __device__ inline void skinny_ring(const Skinny& args, const Results& results = 
     float* sums_of_block =
         reinterpret_cast<float*>(reinterpret_cast<char*>(steps) + blockDim.y * STAGES * STAGE);
     Supply<T, Wide, EIGHTS> supply;
-    supply.index = blockIdx.x;
+    supply.index = blocks.number;
+    supply.blocks = blocks.count;
     supply.locate(args);
     const auto first = supply;
     if (!args.early) wait_for_dependencies(args);
@@ -220,7 +223,7 @@ __device__ inline void skinny_ring(const Skinny& args, const Results& results = 
     Lane lane;
     uint32 slot = 0;
 #pragma unroll 1
-    for (uint32 index = blockIdx.x; index < args.works; index += gridDim.x) {
+    for (uint32 index = blocks.number; index < args.works; index += blocks.count) {
         Work work(args, index, ROWS);
         typename Wide::Few::Sums sums[EIGHTS][TILES] = {};
 #pragma unroll 1
@@ -244,7 +247,7 @@ __device__ inline void skinny_ring(const Skinny& args, const Results& results = 
             commit_copies();
             slot = slot + 1 == STAGES ? 0 : slot + 1;
         }
-        if (index != blockIdx.x) __syncthreads();  // the sums of the work before have been read
+        if (index != blocks.number) __syncthreads();  // the sums of the work before have been read
         float* of_warp = sums_of_block + threadIdx.y * COLUMNS * ROWS;
 #pragma unroll
         for (int eight = 0; eight < EIGHTS; ++eight) {

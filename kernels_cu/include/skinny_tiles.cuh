@@ -55,12 +55,22 @@ __device__ inline float sum_warps(const float* sums, uint32 spacing) {
     return sum;
 }
 
-// Lanes are 8 groups of 4. As in the result of mma.m16n8k16 (PTX ISA), a lane ends with the sums of
-// the matrix's rows `group` and group + 8 of a tile, and of both the few rows 2 * member and the
-// next one.
-struct Lane {
-    uint32 group = threadIdx.x / 4, member = threadIdx.x % 4;
+// Lanes are groups of MEMBERS, which share out the summed dimension. A group has two rows of a tile of
+// the matrix, and with eight of the few rows 16 sums, of which each member ends with VALUES. Those of
+// 4 members are as in the result of mma.m16n8k16 (PTX ISA): first of both the few rows 2 * member and
+// the next one the sums of the matrix's first row, then those of its second one.
+template <int MEMBERS_> struct Lanes {
+    static constexpr int MEMBERS = MEMBERS_, VALUES = 16 / MEMBERS;
+    uint32 group = threadIdx.x / MEMBERS, member = threadIdx.x % MEMBERS;
+
+    // The few row, of eight, and the matrix's row, of two, whose sum is value i.
+    __device__ uint32 column_of(uint32 i) const {
+        uint32 at = VALUES * member + i;
+        return at / 4 * 2 + at % 2;
+    }
+    __device__ uint32 half_of(uint32 i) const { return (VALUES * member + i) / 2 % 2; }
 };
+using Lane = Lanes<4>;
 
 // The few rows. NORMED: they are multiplied by a weight, and by the factors of their normalisation.
 template <class T, bool NORMED> struct FewRows {
@@ -89,7 +99,7 @@ template <class T, bool NORMED> struct FewRows {
 
 // Eight of the few rows, at K indices of the summed dimension a lane. Tensor cores take elements of
 // it in any order if both factors come in the same one, and each lane those of one row.
-template <class T, int K> struct Eight {
+template <class T, int K, class Lane = Lane> struct Eight {
     using Sums = float[4];
     Fragment<T, K> row;
 
@@ -103,8 +113,8 @@ template <class T, int K> struct Eight {
     }
 };
 
-// A lane multiplies all eight of float32, and the members of a group share out the summed dimension.
-template <int K> struct Eight<float32, K> {
+// A lane multiplies all eight of float32.
+template <int K, class Lane> struct Eight<float32, K, Lane> {
     using Sums = float[2][8];
     Fragment<float32, K> row[8];
 
@@ -122,20 +132,21 @@ template <int K> struct Eight<float32, K> {
             multiply_add(sums[1][i], __uint_as_float(high), x);
         }
     }
-    // Adds the sums of a group's lanes: half of them change hands, then half of those.
-    __device__ static void finish(const Sums& sums, const Lane& lane, float (&whole)[4]) {
+    // Adds the sums of a group's lanes: half of them change hands, then half of those, and so on.
+    __device__ static void finish(const Sums& sums, const Lane& lane,
+                                  float (&whole)[Lane::VALUES]) {
+        float value[16];
 #pragma unroll
-        for (int half = 0; half < 2; ++half) {
-            float four[4];
+        for (int at = 0; at < 16; ++at) value[at] = sums[at / 2 % 2][at / 4 * 2 + at % 2];
 #pragma unroll
-            for (int i = 0; i < 4; ++i) {
-                four[i] = add_across(sums[half][i], sums[half][i + 4], lane.member & 2, 2);
-            }
+        for (int count = 8, lanes = Lane::MEMBERS / 2; lanes; count /= 2, lanes /= 2) {
 #pragma unroll
-            for (int i = 0; i < 2; ++i) {
-                whole[2 * half + i] = add_across(four[i], four[i + 2], lane.member & 1, 1);
+            for (int i = 0; i < count; ++i) {
+                value[i] = add_across(value[i], value[i + count], lane.member & lanes, lanes);
             }
         }
+#pragma unroll
+        for (int i = 0; i < Lane::VALUES; ++i) whole[i] = value[i];
     }
 };
 
@@ -144,6 +155,7 @@ template <int K> struct Eight<float32, K> {
 template <class T, int TILES_> struct AlongSum {
     static constexpr int TILES = TILES_, ROWS = ALONG_ROWS * TILES, STEP = ALONG_STEP / sizeof(T);
     static constexpr int K = VECTOR_BYTES / sizeof(T);
+    using Lane = cyrt::Lane;
     using Few = Eight<T, K>;
     Fragment<T, K> half[TILES][2];
 
@@ -199,11 +211,12 @@ template <class T, int TILES_> struct AlongSum {
     }
 };
 
-// 32 rows of a matrix of float32, neighbours in memory at each index of the summed dimension. A lane
+// ROWS rows of a matrix of float32, neighbours in memory at each index of the summed dimension. A lane
 // takes 4 rows at 4 indices.
-struct AcrossSum {
-    static constexpr int TILES = 2, ROWS = ACROSS_ROWS, STEP = ACROSS_STEP, K = 4;
-    using Few = Eight<float32, K>;
+template <int ROWS_> struct AcrossSum {
+    static constexpr int TILES = 2, ROWS = ROWS_, K = 4, STEP = ACROSS_STEP(ROWS);
+    using Lane = Lanes<128 / ROWS>;
+    using Few = Eight<float32, K, Lane>;
     Fragment<float32, 4> at_index[K];
 
     struct Rows {
@@ -226,7 +239,7 @@ struct AcrossSum {
             at_index[i] = Fragment<float32, 4>::load(rows.first + (k + i) * rows.step, inside);
         }
     }
-    __device__ void multiply(Few::Sums (&sums)[TILES], const Few& few) const {
+    __device__ void multiply(typename Few::Sums (&sums)[TILES], const Few& few) const {
 #pragma unroll
         for (int tile = 0; tile < TILES; ++tile) {
 #pragma unroll

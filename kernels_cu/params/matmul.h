@@ -22,8 +22,9 @@ enum {
     ALONG_ROWS = 16,   // rows of a tile
     ALONG_STEP = 64,   // bytes of each row
     ACROSS_ROWS = 32,  // rows of a tile
-    ACROSS_STEP = 16   // elements of each column
+    NARROW_ROWS = 8    // rows of a tile where others would be few
 };
+#define ACROSS_STEP(ROWS) (16 * 32 / (ROWS))  // elements of each column
 // Steps that are loaded ahead, and the most warps of a block, for 8 * EIGHTS few rows of elements of
 // ITEMSIZE bytes.
 #define SKINNY_STEPS(EIGHTS, ITEMSIZE) (((EIGHTS) * (ITEMSIZE) <= 4 ? 8 : 4) / (ITEMSIZE))

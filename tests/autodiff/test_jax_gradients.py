@@ -224,7 +224,7 @@ def test_arguments_of_a_nest_have_the_gradients_of_jax():
     found = cyrt.grad(lambda p: loss(cyrt, p))(cyrt.tree_map(cyrt.asarray, params))
     wanted = jax.grad(lambda p: loss(jnp, p))(jax.tree.map(jnp.asarray, params))
     for each, want in zip(*(jax.tree.leaves(nest) for nest in (found, wanted)), strict=True):
-        np.testing.assert_allclose(each.numpy(), want, rtol=1e-10)
+        np.testing.assert_allclose(each.numpy(), want, rtol=1e-10, atol=1e-14)
 
 
 def test_a_pull_back_of_complex_numbers_is_that_of_jax():

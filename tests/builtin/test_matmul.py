@@ -285,7 +285,7 @@ FEW = [
 
 
 @pytest.mark.parametrize(("name", "m"), FEW)
-@pytest.mark.parametrize(("n", "k"), [(128, 8), (136, 40), (777, 64), (144, 4096)])
+@pytest.mark.parametrize(("n", "k"), [(128, 8), (136, 40), (777, 64), (2000, 24), (144, 4096)])
 def test_a_few_rows_and_a_matrix(name, m, n, k, rng):
     """The few rows first and second, the matrix along the summed dimension and across it."""
     a, w = filled(rng, name, m, k), filled(rng, name, n, k)

@@ -204,6 +204,37 @@ def test_instantiation_without_memory(kernel, encoder, replaced, held, launches)
     x.check()
 
 
+def test_no_graph_is_instantiated_where_memory_is_short(kernel, encoder, replaced):
+    """An instantiation that runs out of memory would damage the driver's heap."""
+    free, instantiated = (1 << 20), []
+
+    def get_info(original, available, total):
+        result = original(available, total)
+        ctypes.cast(available, ctypes.POINTER(c_size_t))[0] = free
+        return result
+
+    def instantiate(original, *arguments):
+        instantiated.append(arguments)
+        return original(*arguments)
+
+    x, y = Vector(1), Vector(2)
+
+    def batches():
+        for _ in range(3):
+            x.set(kernel, y, 2)
+            x.set(kernel, y, 3)
+            encoder.commit()
+        x.check()
+
+    replaced("cuMemGetInfo", [c_void_p, c_void_p], get_info)
+    replaced(*INSTANTIATE, instantiate)
+    batches()
+    assert instantiated == []
+    free = 1 << 30
+    batches()
+    assert instantiated != []
+
+
 def test_a_launch_that_fails(kernel, encoder, replaced):
     def batch(x):
         x.set(kernel, y, 3)

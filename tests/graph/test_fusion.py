@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from outside import until
 
 import cyrt
-from cyrt.builtin import background
+from cyrt.builtin import background, library_product
 from cyrt.graph import fusion
 from cyrt.graph.history import num_comparisons
 
@@ -544,14 +544,29 @@ PRODUCTS = {
     "columns": ("cyrt_matmul_float32_columns", (100,), (100, 300), False),
     "parts": ("cyrt_matmul_float32_parts", (64, 512), (512, 64), False),
     "batch": ("cyrt_matmul_float32_small", (5, 40, 30), (5, 30, 24), False),
-    "skinny": ("cyrt_matmul_float32_skinny_16", (12, 96), (96, 300), True),
-    "skinny batch": ("cyrt_matmul_float32_skinny_across_8", (3, 4, 64), (3, 64, 128), False),
+    "skinny": ("cyrt_matmul_float32_skinny_16x16", (12, 16), (16, 2000), True),
+    "skinny narrow": ("cyrt_matmul_float32_skinny_across_16x8", (12, 256), (256, 128), False),
+    "skinny batch": ("cyrt_matmul_float32_skinny_across_8x32", (3, 4, 16), (3, 16, 720), False),
     "ring": ("cyrt_matmul_float16_skinny_8x16", (7, 96), (96, 300), True),
     "ring across": ("cyrt_matmul_bfloat16_skinny_across_64x32", (40, 96), (96, 304), False),
     "integers": ("cyrt_matmul_uint32_small", (40, 30), (30, 50), False),
 }
 
 
+@pytest.fixture
+def own_products():
+    """Products are those of the catalogue's kernels, wherever a library would be faster."""
+    library_product.decide(0, False)
+    yield
+    library_product.decide(0)
+
+
+def _count(kernel, names):
+    """The kernels whose names begin so: a device of many multiprocessors has smaller tiles."""
+    return sum(each.startswith(kernel) for each in names)
+
+
+@pytest.mark.usefixtures("own_products")
 @pytest.mark.parametrize("case", PRODUCTS)
 def test_operations_join_the_product_before_them(compare, rng, case):
     kernel, one, other, along = PRODUCTS[case]
@@ -579,8 +594,58 @@ def test_operations_join_the_product_before_them(compare, rng, case):
         if nodes is not None:
             joined = [each.operations for each in nodes.nodes if each.operations]
             assert len(joined) == 1
-            assert kernel in joined[0]
+            assert _count(kernel, joined[0]) == 1
             assert len(joined[0]) == 7
+        return loop.state
+
+    compare(program)
+
+
+@pytest.mark.usefixtures("own_products")
+@pytest.mark.parametrize("case", [each for each in PRODUCTS if each != "large"])
+def test_independent_products_are_one_launch(compare, rng, case):
+    """Each is computed by its own blocks of the launch, with what follows from it."""
+    kernel, one, other, along = PRODUCTS[case]
+    name = kernel.split("_")[2].replace("uint", "int")
+    numbers = [rng.integers(-9, 9, shape).astype("float32") for shape in (one,) * 4 + (other,)]
+
+    def program(settle):
+        *all_x, y = (cyrt.asarray(each, dtype=name) for each in numbers)
+        if along:
+            y = cyrt.asarray(numbers[-1].T, dtype=name).T
+
+        def step(*state):
+            return tuple(x @ y + z for x, z in zip(all_x, state, strict=True))
+
+        loop = Loop(step, *(cyrt.zeros_like(x @ y) for x in all_x))
+        settle(loop)
+        loop.run(4)
+        nodes = loop.encoder.last_plan().fusion
+        if nodes is not None:
+            found = [_count(kernel, each.operations) for each in nodes.nodes]
+            assert [each for each in found if each] == [4]
+        return loop.state
+
+    compare(program)
+
+
+def test_products_of_many_blocks_are_several_launches(compare, rng):
+    """What follows from the first of them does not wait for the last."""
+    numbers = [rng.integers(-9, 9, shape).astype("float32") for shape in ((2000, 16), (16, 60))]
+
+    def program(settle):
+        x, y = map(cyrt.asarray, numbers)
+
+        def step(*state):
+            return tuple(x @ y + z for z in state)
+
+        loop = Loop(step, *(cyrt.full((2000, 60), i) for i in range(5)))
+        settle(loop)
+        loop.run(2)
+        nodes = loop.encoder.last_plan().fusion
+        if nodes is not None:
+            found = [_count("cyrt_matmul", each.operations) for each in nodes.nodes]
+            assert [each for each in found if each] == [4, 1]  # of 126 blocks each
         return loop.state
 
     compare(program)

@@ -25,6 +25,9 @@ from cyrt.runtime.module import LoadedFunction
 _OVERWRITE = 2
 #: The most bytes of parameters, for every driver, and from CUDA 12.1 and compute capability 7.0 on.
 LIMIT, LARGE_LIMIT = 4096, 32764
+#: The most blocks of products that are one launch: those of PRODUCT_BLOCKS (params/matmul.h). More
+#: would not run at the same time, and what follows from the first product would wait for the last.
+MAX_PRODUCT_BLOCKS = 528
 #: Functions that are kept loaded for other batches with the same operations, at most.
 KEPT = 256
 # The keys are the context and the source; the entry used longest ago is first.
@@ -73,6 +76,11 @@ def _count(names: Sequence[str], reasons: Mapping[int, str]) -> str:
     """Return which operations are not fused, how many of each kind, and why, as a text."""
     counted = Counter((names[node], reason) for node, reason in reasons.items())
     return ", ".join(f"{n} × {name}: {reason}" for (name, reason), n in counted.items())
+
+
+def _product_blocks(runs: Sequence[Run]) -> int:
+    """Return how many blocks compute the products of runs."""
+    return sum(run.product.grid[0] for run in runs if run.product is not None)
 
 
 def _limit(device: Device) -> int:
@@ -247,16 +255,16 @@ class _Batch:
         for run in self.runs.values():
             stored = self._stored(run)
             kind = key(run, stored) if stored else None
-            if kind is not None and run.product is not None:
-                found.append([run])  # its kernel computes with the number of its block
-            elif kind is not None:
+            if kind is not None:
                 kinds.setdefault(kind, []).append(run)
         for runs in kinds.values():
             sets: list[list[Run]] = []
             for run in runs:
                 for each in sets:
-                    if not any(self._are_ordered(run, other) for other in each) and (
-                        self.units.may_join([self._unit(other) for other in (*each, run)])
+                    if (
+                        not any(self._are_ordered(run, other) for other in each)
+                        and _product_blocks([*each, run]) <= MAX_PRODUCT_BLOCKS
+                        and self.units.may_join([self._unit(other) for other in (*each, run)])
                     ):
                         each.append(run)
                         break

@@ -144,7 +144,9 @@ def generate(
 def key(run: Run, stored: Collection[int]) -> str | None:
     """Return what runs have in common that can be one launch; None: the run exceeds the limits."""
     part = _part(run, stored)
-    return part.text if part is not None else None
+    if part is None or part.product is None:
+        return part and part.text
+    return f"{part.text}{part.product.block}{part.product.smem}"
 
 
 # -- a part ----------------------------------------------------------------------------------------
@@ -400,9 +402,11 @@ class _ProductWriter(_Writer):
     it has computed."""
 
     def _begin(self) -> list[str]:
+        assert self.run.product is not None
         self.part.product = self.run.product
         self.part.threads = self.run.size
         self._field("uint32", "threads", pack("<I", self.run.size))
+        self._field("uint32", "blocks", pack("<I", self.run.product.grid[0]))
         if len(self.shape) < 2:
             return ["int64 i0 = place;"]
         return self._indices("place", 0)
@@ -430,8 +434,9 @@ class _ProductWriter(_Writer):
             "    }",
             "};",
             "template <class Args>",
-            "__device__ inline void run(const Args&, const Part& part, uint32) {",
-            f"    cyrt::{self.run.product.code.function}(part.product, Results{{part}});",
+            "__device__ inline void run(const Args&, const Part& part, uint32 block) {",
+            f"    cyrt::{self.run.product.code.function}(part.product, Results{{part}}, "
+            "Blocks{block, part.blocks});",
             "}",
         ]
 
@@ -542,7 +547,10 @@ def _assemble(
             if each.mask:
                 aligned.append((at, each.mask))
             at += each.size
-        end += -(-part.rows // y) if part.block else -(-part.threads // x)
+        if part.product is not None:
+            end += part.product.grid[0]
+        else:
+            end += -(-part.rows // y) if part.block else -(-part.threads // x)
         ends.append(end)
     if end > MAX_NUMERATOR:
         return None
@@ -557,7 +565,7 @@ def _assemble(
         params=bytes(params),
         copies=tuple(copies),
         aligned=tuple(aligned),
-        grid=(end, 1, 1) if product is None else product.grid,
+        grid=(end, 1, 1),
         block=(x, y, 1) if product is None else product.block,
         smem=0 if product is None else product.smem,
         nodes=tuple(node for run in runs for node in run.nodes),

@@ -45,26 +45,30 @@ KERNELS = {
     "_parts": Code("Parts", "sum_parts<T>", "(256)"),
 }
 # The ends of the names of the kernels for products of few rows, whose matrix lies along the summed
-# dimension or across it: the maximum number of rows; and for 16-bit floats the rows of a tile of
-# the matrix.
+# dimension or across it: the maximum number of rows, and the rows of a tile of the matrix.
 _RINGS = "8x16", "8x32", "16x16", "16x32", "32x32", "64x32"
-SKINNY = {"float16": _RINGS, "bfloat16": _RINGS, "float32": ("8", "16")}
+SKINNY = {
+    "_skinny": {"float32": ("8x16", "16x16"), "float16": _RINGS, "bfloat16": _RINGS},
+    "_skinny_across": {
+        "float32": ("8x32", "8x8", "16x32", "16x8"),
+        "float16": _RINGS,
+        "bfloat16": _RINGS,
+    },
+}
 MOST_ROWS = {"float16": 64, "bfloat16": 64, "float32": 16}
 
 
-_LAYOUTS = {"_skinny": "Along", "_skinny_across": "Across"}
-
-
-def _skinny(layout: str, sizes: str) -> Code:
-    """The kernel for products of few rows of a layout of the matrix; `sizes` is the end of its
-    name."""
-    rows, _, tile = sizes.partition("x")
-    eights = int(rows) // 8
-    if tile:
-        tiles = int(tile) // 16
-        function = f"skinny_ring<T, cyrt::{layout}Ring<T, {tiles}>, {eights}>"
+def _skinny(name: str, layout: str, sizes: str) -> Code:
+    """The kernel for products of few rows of an element type and a layout of the matrix; `sizes` is
+    the end of its name."""
+    rows, tile = map(int, sizes.split("x"))
+    eights = rows // 8
+    sums = "Along" if layout == "_skinny" else "Across"
+    if name != "float32":
+        tiles = tile // 16
+        function = f"skinny_ring<T, cyrt::{sums}Ring<T, {tiles}>, {eights}>"
         return Code("Skinny", function, f"(32 * RING_WARPS({tiles}), 1)")
-    matrix = "cyrt::AlongSum<T, 1>" if layout == "Along" else "cyrt::AcrossSum"
+    matrix = "cyrt::AlongSum<T, 1>" if sums == "Along" else f"cyrt::AcrossSum<{tile}>"
     shape = f"({eights}, sizeof(T))"
     return Code(
         "Skinny",
@@ -76,9 +80,9 @@ def _skinny(layout: str, sizes: str) -> Code:
 def kernels(name: str) -> dict[str, Code]:
     """The kernels of an element type, in the order of cyrt/builtin/matmul.pyx."""
     found = dict(KERNELS)
-    for suffix, layout in _LAYOUTS.items():
-        for sizes in SKINNY.get(name, ()):
-            found[f"{suffix}_{sizes}"] = _skinny(layout, sizes)
+    for layout, types in SKINNY.items():
+        for sizes in types.get(name, ()):
+            found[f"{layout}_{sizes}"] = _skinny(name, layout, sizes)
     of = re.compile(r"\bT\b")
     cpp = dtype(name).cpp
     return {
