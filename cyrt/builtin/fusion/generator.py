@@ -144,8 +144,10 @@ def generate(
 def key(run: Run, stored: Collection[int]) -> str | None:
     """Return what runs have in common that can be one launch; None: the run exceeds the limits."""
     part = _part(run, stored)
-    if part is None or part.product is None:
-        return part and part.text
+    if part is None:
+        return None
+    if part.product is None:
+        return part.text
     return f"{part.text}{part.product.block}{part.product.smem}"
 
 
