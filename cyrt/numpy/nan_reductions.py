@@ -31,6 +31,12 @@ __all__ = [
 ]
 
 
+def _check_real(x: Array, name: str) -> Array:
+    if check_array(x, f"{name}: x").dtype.kind == "c":
+        raise TypeError(f"{name}: x: expected a real type, got {x.dtype}")
+    return x
+
+
 def _replace_nan(x: Array, value: float, name: str) -> Array:
     """Replace each NaN by a number."""
     if check_array(x, f"{name}: x").dtype.kind not in "fc":
@@ -119,7 +125,7 @@ def nanmin(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
 def _extreme(
     function: Callable[..., Array], x: Array, least: float, axis: Any, keepdims: bool, name: str
 ) -> Array:
-    found = function(_replace_nan(x, least, name), axis=axis, keepdims=keepdims)
+    found = function(_replace_nan(_check_real(x, name), least, name), axis=axis, keepdims=keepdims)
     if x.dtype.kind != "f":
         return found
     nothing = reduce.all(elementary.isnan(x), axis=axis, keepdims=keepdims)
@@ -144,7 +150,7 @@ def nanargmax(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -
     NaN is treated as minus infinity, as in NumPy: if all elements are NaN or minus infinity, the
     index may be that of a NaN.
     """
-    return reduce.argmax(_replace_nan(x, -inf, "nanargmax"), axis=axis, keepdims=keepdims)
+    return reduce.argmax(_replace_nan(_check_real(x, "nanargmax"), -inf, "nanargmax"), axis=axis, keepdims=keepdims)
 
 
 def nanargmin(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -> Array:
@@ -165,7 +171,7 @@ def nanargmin(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -
     NaN is treated as infinity, as in NumPy: if all elements are NaN or infinity, the index may be
     that of a NaN.
     """
-    return reduce.argmin(_replace_nan(x, inf, "nanargmin"), axis=axis, keepdims=keepdims)
+    return reduce.argmin(_replace_nan(_check_real(x, "nanargmin"), inf, "nanargmin"), axis=axis, keepdims=keepdims)
 
 
 def nancumsum(x: Array, /, axis: int | None = None, dtype: Any = None) -> Array:

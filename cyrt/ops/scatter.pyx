@@ -78,6 +78,9 @@ def combine_at(str name not None, Array x not None, key, Array values not None):
     cdef Array keys, column
     cdef tuple shape
     check_writable(x)
+    if recording and (is_followed(x) or is_followed(values)):
+        raise TypeError(f"{name}.at: there is no gradient; stop_gradient() makes a constant of the "
+                        "argument")
     column = first_column(x, key)
     keys = places_of(x if column is None else column, key)
     if keys is None:

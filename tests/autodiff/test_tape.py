@@ -497,6 +497,17 @@ def test_a_result_that_is_no_scalar_is_refused():
             cyrt.grad(f)(x)
 
 
+@pytest.mark.parametrize("name", ["maximum", "minimum"])
+def test_extremes_at_indices_are_refused(name):
+    def f(x):
+        y = x * 2
+        getattr(cyrt, name).at(y, cyrt.asarray([0, 0]), x[:2])
+        return total(y)
+
+    with pytest.raises(TypeError, match=f"^{name}.at: there is no gradient; stop_gradient"):
+        cyrt.grad(f)(values(1.0, 2.0))
+
+
 def test_an_argument_of_another_kind_is_refused():
     for x, found in (
         (cyrt.asarray([1, 2]), "int64"),

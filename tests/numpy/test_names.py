@@ -250,6 +250,12 @@ def test_rows_of_nothing_but_nan():
         np.testing.assert_array_equal(function(x, 1).numpy(), [np.nan, value])
 
 
+@pytest.mark.parametrize("name", ["nanmax", "nanmin", "nanargmax", "nanargmin"])
+def test_complex_numbers_have_no_order(name):
+    with pytest.raises(TypeError, match=f"^{name}: x: expected a real type, got complex64"):
+        getattr(cyrt, name)(cyrt.zeros(3, dtype="complex64"))
+
+
 def test_order_statistics_with_nan(rng):
     x = rng.random((6, 9)).astype(np.float32)
     x[2, 3] = x[4, 0] = np.nan
