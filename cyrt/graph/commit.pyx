@@ -737,7 +737,7 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
             elif plan.fusion is not None:
                 unfit = fusions.needs_unwritten(<Fusion>plan.fusion, recording)
             if recording.fusion != NULL:
-                patched = fusions.launch(recording, plan, &self.stats_, outcome)
+                patched = fusions.launch(recording, plan, unfit, &self.stats_, outcome)
             else:
                 plans.launch_plan(plan, recording, &self.stats_, outcome, NULL)
                 patched = self.stats_.patched - before

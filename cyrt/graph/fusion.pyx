@@ -535,22 +535,25 @@ cdef bint is_obsolete(Fusion fusion) noexcept:
 
 
 cdef bint needs_unwritten(Fusion fusion, const Recording* recording) noexcept:
+    cdef const Use* uses = recording.uses
     cdef const Use* use
-    cdef int i
+    cdef const int* each = fusion.unwritten
+    cdef const int* end = each + fusion.num_unwritten
     if not fusion.cached or fusion.plain.num_uses != recording.num_uses:
         return False
-    for i in range(fusion.num_unwritten):
-        use = &recording.uses[fusion.unwritten[i]]
+    while each < end:
+        use = &uses[each[0]]
         if use.generation == use.block.generation:
             return True
+        each += 1
     return False
 
 
-cdef bint may_launch(Fusion fusion, const Recording* script) noexcept:
+cdef bint may_launch(Fusion fusion, const Recording* script, bint unfit) noexcept:
     """Return whether the fused plan does what the script does."""
     if not fusion.cached or fusion.plain.num_nodes != script.num_nodes:
         return False
-    if needs_unwritten(fusion, script):
+    if unfit:
         fusion.num_unfit += 1
         return False
     fusion.num_unfit = 0
@@ -626,12 +629,13 @@ cdef void judge(Fusion self) noexcept:
         note_rejected(self)
 
 
-cdef int launch(Recording* script, Plan plan, PlanStats* stats, Outcome* outcome) noexcept:
+cdef int launch(Recording* script, Plan plan, bint unfit, PlanStats* stats,
+                Outcome* outcome) noexcept:
     cdef Fusion self = <Fusion>script.fusion
     cdef unsigned long long before = stats.patched
     cdef const CUevent* around = NULL
     cdef int differing = -1
-    cdef bint fused = may_launch(self, script)
+    cdef bint fused = may_launch(self, script, unfit)
     self.used = plans.clock
     if fused and self.trials < TRIALS:
         around = &self.events[2 * self.trials]
