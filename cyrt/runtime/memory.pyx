@@ -21,7 +21,7 @@ from cyrt.runtime.order cimport (
 )
 from cyrt.runtime.outside cimport add_outside, is_outside
 from cyrt.runtime.poison cimport copy_error_of_overlap, refuse_poisoned
-from cyrt.runtime.pool cimport allocate, new_block, release, release_result
+from cyrt.runtime.pool cimport allocate, is_result, new_block, release, release_result
 from cyrt.runtime.seam cimport graph
 from cyrt.runtime.state cimport (
     DEVICE_MEMORY, FOREIGN_MEMORY, PINNED_MEMORY, READ, Block, StreamState,
@@ -159,17 +159,34 @@ cdef extern from *:
 cdef destructor deallocate_any = (<PyTypeObject*>Memory).tp_dealloc
 
 
+cdef inline void keep(PyObject* dead) noexcept:
+    """Keep a dead Array."""
+    (<Memory>dead).block = <Block*>dead_arrays.first
+    dead_arrays.first = dead
+    dead_arrays.count += 1
+
+
 cdef void deallocate(PyObject* dead) noexcept:
     """Deallocate a Memory. This cannot fail for an ordinary result or a view, so no exception has
     to be saved."""
-    cdef PyObject* base = <PyObject*>(<Memory>dead).base
-    if CYRT_HAS_EXTRAS(<Memory>dead) or (<Memory>dead).owner is not None or not (
-            (<Memory>dead).block == NULL or release_result((<Memory>dead).block)):
+    cdef Block* block = (<Memory>dead).block
+    if CYRT_HAS_EXTRAS(<Memory>dead) or (<Memory>dead).owner is not None \
+            or (block != NULL and not is_result(block)):
         deallocate_any(dead)
-    elif <void*>dead.ob_type == array_type and dead_arrays.count < MOST_KEPT:
-        (<Memory>dead).block = <Block*>dead_arrays.first
-        dead_arrays.first = dead
-        dead_arrays.count += 1
+    elif block == NULL or <void*>dead.ob_type != array_type or dead_arrays.count >= MOST_KEPT:
+        deallocate_rest(dead)
+    else:                       # It has no base.
+        keep(dead)
+        release_result(block)
+
+
+cdef void deallocate_other(PyObject* dead) noexcept:
+    """Deallocate a view, or an ordinary result that is not kept."""
+    cdef PyObject* base = <PyObject*>(<Memory>dead).base
+    if (<Memory>dead).block != NULL:
+        release_result((<Memory>dead).block)
+    if <void*>dead.ob_type == array_type and dead_arrays.count < MOST_KEPT:
+        keep(dead)
         if base != <PyObject*>None:
             CYRT_FORGET_BASE(<Memory>dead)
             Py_DECREF(<object>base)
@@ -177,6 +194,11 @@ cdef void deallocate(PyObject* dead) noexcept:
         Py_DECREF(None)         # its owner
         dead.ob_type.tp_free(dead)
         Py_DECREF(<object>base)
+
+
+# `deallocate` calls it by a pointer, so that the C compiler does not make it a part of that
+# function, which would then save registers for every result.
+cdef destructor deallocate_rest = deallocate_other
 
 
 (<PyTypeObject*>Memory).tp_dealloc = <destructor>deallocate

@@ -23,7 +23,7 @@ from libc.string cimport memcmp
 
 from cyrt.driver.cuda cimport CUdeviceptr
 from cyrt.driver.table cimport READY, process
-from cyrt.runtime.blocks cimport Count, Slab, destroy_block, new_block
+from cyrt.runtime.blocks cimport Count, Slab, destroy_block, new_block, put
 from cyrt.runtime.device cimport contexts
 from cyrt.runtime.freed cimport hold_until_commit
 from cyrt.runtime.poison cimport poisoned
@@ -70,16 +70,21 @@ cdef inline bint allocate_next(StreamState* stream, Block* block, size_t nbytes)
     return True
 
 cdef void release(Block* block) noexcept
-# Release the block of a usual result: a small one that no other stream has used, and that its home
-# stream's recording uses. Return False, with nothing changed, if it is another one. The function
-# calls no driver function, and runs no Python code.
-cdef inline bint release_result(Block* block) noexcept:
-    cdef StreamState* home = block.home
-    if block.hazard.epoch != home.recording_epoch or block.slab == NULL or block.num_readers \
-            or not is_own(block, home) or poisoned or not home.pending or not home.owned \
-            or process != READY or contexts[home.ordinal].epoch != home.epoch:
+# Return whether the block is that of a usual result: a small one that no other stream has used.
+cdef inline bint is_result(const Block* block) noexcept:
+    cdef const StreamState* home = block.home
+    if block.slab == NULL or block.num_readers or not is_own(block, home) or poisoned \
+            or not home.owned or process != READY or contexts[home.ordinal].epoch != home.epoch:
         return False
+    if block.hazard.epoch == home.recording_epoch:
+        return home.pending
+    return block.num_others == 0 and block.holder == home
+
+# Release such a block. This calls no driver function, and runs no Python code.
+cdef inline void release_result(Block* block) noexcept:
     pools[block.ordinal].in_use -= block.asked
     block.generation += 1
-    hold_until_commit(block)
-    return True
+    if block.hazard.epoch == block.home.recording_epoch:
+        hold_until_commit(block)
+    else:
+        put(block)          # It has its slot there already, so this cannot fail.
