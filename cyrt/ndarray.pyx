@@ -52,29 +52,40 @@ cdef extern from *:
     object cyrt_revive(PyObject* dead)
 
 
+cdef inline Array revived_array():
+    """Return an Array that was kept when it died; there is one."""
+    cdef PyObject* dead = dead_arrays.first
+    dead_arrays.first = <PyObject*>(<Memory>dead).block
+    dead_arrays.count -= 1
+    return <Array>cyrt_revive(dead)
+
+
+cdef inline void set_room(Array x, int ndim) noexcept:
+    """Prepare an Array for a shape that it has room for."""
+    x.block = NULL
+    x.tape = 0
+    x.ndim_ = ndim
+    x.dims = x.room
+    x.steps = x.room + ndim
+
+
 cdef inline Array empty_array(int ndim):
     """Allocate an Array with room for shape and strides, and no memory yet."""
-    cdef PyObject* dead = dead_arrays.first
     cdef Array x
-    if dead != NULL:
-        dead_arrays.first = <PyObject*>(<Memory>dead).block
-        dead_arrays.count -= 1
-        x = <Array>cyrt_revive(dead)
+    if dead_arrays.first != NULL:
+        x = revived_array()
     else:
         x = <Array>cyrt_allocate(<PyTypeObject*>Array, CYRT_SIZE_OF(<Array>NULL))
         CYRT_INITIALISE_REFERENCES(x)
         x.heap = NULL
         x.initialised, x.tracked = False, False
-    x.block = NULL
-    x.tape = 0
-    x.ndim_ = ndim
-    x.dims = x.room
+    set_room(x, ndim)
     if ndim > INLINE:
         x.heap = malloc(2 * ndim * sizeof(long long))
         if x.heap == NULL:
             raise MemoryError()
         x.dims = <long long*>x.heap
-    x.steps = x.dims + ndim
+        x.steps = x.dims + ndim
     return x
 
 
@@ -106,9 +117,11 @@ cdef Array unallocated(int code, int ndim, const long long* dims):
 
 cdef Array unallocated_like(int code, Array x):
     cdef Array y
-    if x.base is not None or x.ndim_ > INLINE:      # It may have other strides than a dense array.
+    # A view may have other strides than a dense array.
+    if dead_arrays.first == NULL or x.base is not None or x.ndim_ > INLINE:
         return unallocated(code, x.ndim_, x.dims)
-    y = empty_array(x.ndim_)
+    y = revived_array()
+    set_room(y, x.ndim_)
     memcpy(y.room, x.room, sizeof(x.room))
     y.code, y.dense, y.count = code, True, x.count
     if x.code == code:

@@ -26,10 +26,9 @@ cdef bint add_room(Hazard* hazard) noexcept
 # means that the block's state is the stream's, or of a recording that was committed.
 cdef inline bint is_ordered(const Block* block, const StreamState* stream,
                             Access access) noexcept:
-    if block.num_readers == 0:
-        return block.home == stream
-    return access == READ and block.num_readers == 1 and block.readers[0] == stream \
-        and block.hazard.stream == stream
+    return (block.num_readers == 0 and block.home == stream) or (
+        block.num_readers == 1 and access == READ and block.readers[0] == stream
+        and block.hazard.stream == stream)
 
 # Make the state of a block, which is the stream's, or of a recording that was committed, that of
 # the stream's recording. Add the block's size to `bytes` if the recording did not use the block.

@@ -15,6 +15,10 @@ cdef Array record(int op, int code, int count, PyObject** operands, Array out)
 # the other is neither an array nor a number. `out` is an Array or None.
 cdef object unary(int op, object operand, object out)
 cdef object binary(int op, object a, object b, object out)
+# These do so while tapes exist, which may follow the operands. They are declared here, so that the
+# C compiler does not make them parts of the two above, whose calls would then take longer.
+cdef object unary_of_variables(int op, object operand, object out)
+cdef object binary_of_variables(int op, object a, object b, object out)
 # Choose x1 if the condition is true, otherwise x2.
 cdef Array choose_where(object condition, object x1, object x2, int code, Array out)
 # 0 for an int in the range of an integer type, -1 for one below it, 1 for one above.

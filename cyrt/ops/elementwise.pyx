@@ -278,26 +278,56 @@ cdef inline bint may_write(int op, Form form, Array x, PyObject* other, Array ou
         and (form != BINARY or other == <PyObject*>out or not overlaps(out, <Array>other))
 
 
-cdef Array apply(int op, Form form, Array x, PyObject* other, const unsigned long long* number,
-                 Array out):
-    """Apply an operation to x, and an array of the same type, or a number."""
-    cdef Array target = out
-    cdef Block* block = block_of(x)
+cdef inline bint has_shape_of(Array x, Array y) noexcept:
+    """Return whether two dense arrays have one shape."""
+    return x.count == y.count and (x.ndim_ == y.ndim_ == 1 or has_shape(x, y.ndim_, y.dims))
+
+
+cdef object apply(int op, object a, PyObject* other, Array out, Form form,
+                  const unsigned long long* number):
+    """Apply an operation to an array, to an array and a converted number, or to two operands, which
+    have the form BINARY. Two that are not arrays of one type, or an array and a usual number, go to
+    `of_others`."""
+    cdef unsigned long long[2] own
+    cdef PyObject* x = <PyObject*>a
+    cdef Array target
+    cdef Block* block
     cdef StreamState* stream
     cdef Node* node
-    cdef bint direct = out is None or may_write(op, form, x, other, out)
-    cdef int result = outputs[op][x.code]
-    if not (direct and x.dense and result >= 0 and block != NULL and (form != BINARY or (
-            (<Array>other).dense and has_shape(<Array>other, x.ndim_, x.dims)))):
-        return record_alike(op, form, x, other, number, out, out, direct, NULL)
-    stream = current_state(block.ordinal)
+    cdef bint direct
+    cdef int result
+    if form == BINARY:
+        own[1] = 0
+        if type(a) is not Array:
+            if type(<object>other) is not Array or not put_float(op, <Array>other, a, own):
+                return of_others(op, a, <object>other, out)
+            x, form, number = other, NUMBER_LEFT, own
+        elif type(<object>other) is not Array:
+            if not put_float(op, <Array>a, <object>other, own):
+                return of_others(op, a, <object>other, out)
+            form, number = NUMBER_RIGHT, own
+        elif (<Array>a).code != (<Array>other).code:
+            return of_others(op, a, <object>other, out)
+    direct = out is None or may_write(op, form, <Array>x, other, out)
+    result = outputs[op][(<Array>x).code]
+    if not (direct and (<Array>x).dense and result >= 0 and (form != BINARY or (
+            (<Array>other).dense and has_shape_of(<Array>x, <Array>other)))):
+        if result < 0 and other != NULL and form != BINARY:
+            return of_others(op, a, <object>other, out)
+        return record_alike(op, form, <Array>x, other, number, out, out, direct, NULL)
     if out is None:
-        target = unallocated_like(result, x)
-    node = next_call(stream, call_key(op, x.code, form, x.count))
-    if node != NULL and replay(stream, node, form, x, block, other, number, target,
+        target = unallocated_like(result, <Array>x)
+    else:
+        target = out
+    block = block_of(<Array>x)
+    if block == NULL:
+        return record_alike(op, form, <Array>x, other, number, out, target, True, NULL)
+    stream = current_state(block.ordinal)
+    node = next_call(stream, call_key(op, (<Array>x).code, form, (<Array>x).count))
+    if node != NULL and replay(stream, node, form, <Array>x, block, other, number, target,
                                out is not None):
         return target
-    return record_alike(op, form, x, other, number, out, target, True, stream)
+    return record_alike(op, form, <Array>x, other, number, out, target, True, stream)
 
 
 cdef Array record_alike(int op, Form form, Array x, PyObject* other,
@@ -357,17 +387,23 @@ cdef object recorded_unary(int op, object operand, object out):
     cdef Call call
     begin_call(rule, operands, 2, &call)
     try:
-        result = apply(op, UNARY, <Array>operand, NULL, no_number, <Array>out)
+        result = apply(op, operand, NULL, <Array>out, UNARY, no_number)
     except BaseException:
         abandon_call()
         raise
     return end_call(rule, operands, 2, &call, result, out)
 
 
-cdef object unary(int op, object operand, object out):
-    if recording and (is_followed(operand) or is_followed(out)):
+cdef object unary_of_variables(int op, object operand, object out):
+    if is_followed(operand) or is_followed(out):
         return recorded_unary(op, operand, out)
-    return apply(op, UNARY, <Array>operand, NULL, no_number, <Array>out)
+    return apply(op, operand, NULL, <Array>out, UNARY, no_number)
+
+
+cdef object unary(int op, object operand, object out):
+    if recording:
+        return unary_of_variables(op, operand, out)
+    return apply(op, operand, NULL, <Array>out, UNARY, no_number)
 
 
 cdef int side_of(int code, object number) except -2:
@@ -448,7 +484,7 @@ cdef object of_number(int op, Array x, object number, bint left, Array out):
     code = compute_type(op, code)
     if code == x.code:
         put_number(code, number, value)
-        return apply(op, NUMBER_LEFT if left else NUMBER_RIGHT, x, NULL, value, out)
+        return apply(op, x, NULL, out, NUMBER_LEFT if left else NUMBER_RIGHT, value)
     operands[not left] = <PyObject*>number
     return record(op, code, 2, operands, out)
 
@@ -477,12 +513,13 @@ cdef object of_others(int op, object a, object b, Array out):
 
 cdef inline bint put_float(int op, Array x, object value, unsigned long long* number) noexcept:
     """Set a usual number next to an array of float32 or float64: a float, or an int that one can
-    hold, in the array's type, which has a kernel."""
+    hold, in the array's type."""
     cdef float single
+    cdef unsigned int bits
     cdef double real
     cdef long long integer, most = <long long>1 << 53      # a double holds all integers up to it
     cdef int overflow
-    if outputs[op][x.code] < 0 or op == POW:
+    if op == POW:
         return False
     if PyFloat_CheckExact(value):
         real = PyFloat_AS_DOUBLE(value)
@@ -493,10 +530,10 @@ cdef inline bint put_float(int op, Array x, object value, unsigned long long* nu
         real = <double>integer
     else:
         return False
-    number[0] = 0
     if x.code == FLOAT32:
         single = <float>real            # a number out of range becomes an infinity
-        memcpy(number, &single, 4)
+        memcpy(&bits, &single, 4)
+        number[0] = bits
     elif x.code == FLOAT64:
         memcpy(number, &real, 8)
     else:
@@ -518,6 +555,13 @@ cdef object recorded_binary(int op, object a, object b, object out):
 
 
 cdef object binary(int op, object a, object b, object out):
+    if recording:
+        return binary_of_variables(op, a, b, out)
+    return binary_of_constants(op, a, b, out)
+
+
+cdef object binary_of_variables(int op, object a, object b, object out):
+    """Apply an operation while tapes exist, which may follow the operands."""
     cdef const Thread* thread
     if recording:
         # A sequence of values that are followed becomes an array before the call is recorded.
@@ -533,17 +577,7 @@ cdef object binary(int op, object a, object b, object out):
 
 cdef inline object binary_of_constants(int op, object a, object b, object out):
     """Apply an operation to operands that no tape follows now."""
-    cdef unsigned long long[2] number
-    number[1] = 0
-    if type(a) is Array:
-        if type(b) is Array:
-            if (<Array>a).code == (<Array>b).code:
-                return apply(op, BINARY, <Array>a, <PyObject*>b, no_number, <Array>out)
-        elif put_float(op, <Array>a, b, number):
-            return apply(op, NUMBER_RIGHT, <Array>a, NULL, number, <Array>out)
-    elif type(b) is Array and put_float(op, <Array>b, a, number):
-        return apply(op, NUMBER_LEFT, <Array>b, NULL, number, <Array>out)
-    return of_others(op, a, b, <Array>out)
+    return apply(op, a, <PyObject*>b, <Array>out, BINARY, no_number)
 
 
 # -- the public functions --------------------------------------------------------------------------
@@ -620,7 +654,20 @@ cdef class Elementwise:
 
 
 cdef object call(object callee, PyObject** values, size_t flagged, PyObject* keywords):
-    """Parse a function's call from the interpreter."""
+    """Call a function from the interpreter: most calls have arrays, or an array and a float, and
+    nothing else."""
+    cdef int count = (<Elementwise>callee).count
+    if keywords == NULL and PyVectorcall_NARGS(flagged) == count \
+            and type(<object>values[0]) is Array:
+        if count == 1:
+            return unary((<Elementwise>callee).op, <object>values[0], None)
+        if type(<object>values[1]) is Array or PyFloat_CheckExact(<object>values[1]):
+            return binary((<Elementwise>callee).op, <object>values[0], <object>values[1], None)
+    return parse(callee, values, flagged, keywords)
+
+
+cdef object parse(object callee, PyObject** values, size_t flagged, PyObject* keywords):
+    """Parse a function's call, and compute the operation."""
     cdef Elementwise self = <Elementwise>callee
     cdef Py_ssize_t count = PyVectorcall_NARGS(flagged)
     cdef object out = None, where = None, dtype = None

@@ -66,10 +66,10 @@ cdef inline Block* next_block(StreamState* stream, int bin, int* entry) noexcept
 # Return whether that is the given block, of which the stream is the home; `row` is that of its
 # class.
 cdef inline bint is_next_block(StreamState* stream, const Row* row, const Block* block) noexcept:
-    if not is_available(stream, block):
-        return False
-    return block.entry == row.next + 1 if not has_site(stream) \
-        else not is_full(stream, row) and own_block(stream, block.bin) == block
+    return is_available(stream, block) and (
+        (block.entry == row.next + 1 and not has_site(stream))
+        or (has_site(stream) and not is_full(stream, row)
+            and own_block(stream, block.bin) == block))
 
 # Add the block that the allocation received instead to the row or site.
 cdef void reserve(StreamState* stream, Block* block, int entry) noexcept
