@@ -217,8 +217,8 @@ template <class T, int ROWS> class Pair {
     uint32 row, pair, t, low, high;
     bool is_turned;
     const T* from;   // NULL where there is no row
-    double divisor;  // of the radians
-    double turns;    // of a position
+    double divisor;  // the divisor of the radians
+    double turns;    // the turns of a position
     T x, y;
 
   public:
@@ -270,7 +270,7 @@ template <class T, int ROWS> class Pair {
 template <class T, int ROWS, int KEYS, bool VECTORS>
 __device__ inline void attention(const Attention& args) {
     extern __shared__ uint4 shared[];
-    constexpr int PAIRS = ROWS == 1 ? 1 : 2;  // that a thread takes at once
+    constexpr int PAIRS = ROWS == 1 ? 1 : 2;  // pairs that a thread takes at once
     constexpr bool AHEAD = ROWS < 8;          // there are registers for the next chunk
     const Unit unit(args);
     const uint32 lane = threadIdx.x, warp = threadIdx.y, warps = blockDim.y;
@@ -372,7 +372,7 @@ __device__ inline void attention(const Attention& args) {
     }
 
     // The states of warps, and the rows' results.
-    float* sums = reinterpret_cast<float*>(shared);  // of each warp and row
+    float* sums = reinterpret_cast<float*>(shared);  // a sum for each warp and row
     Share* shares = reinterpret_cast<Share*>(sums + warps * ROWS * features);
     const uint32 begin = first + state.combine_lanes(args.lanes);
     const uint32 kept = ITEMS * args.lanes / WARP;

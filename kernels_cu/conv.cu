@@ -122,14 +122,14 @@ struct WeightByResult {  // vectors run along k, taps and channels, in one row o
         return column * args.other_step;
     }
 };
-struct WeightByChannel {  // of each k, tap and result, vectors run along channels
+struct WeightByChannel {  // k, tap, result: vectors run along channels
     static constexpr bool ACROSS = true;
     __device__ static int64 offset(const Conv& args, uint32 k) {
         uint32 tap = divide(k, args.channels);
         return (k - tap * args.channels.size) * args.other_step + int64(tap) * args.columns;
     }
 };
-struct Gradient {  // of each k, an output, vectors run along channels
+struct Gradient {  // an output for each k: vectors run along channels
     static constexpr bool ACROSS = true;
     __device__ static int64 offset(const Conv& args, uint32 k) { return k * args.other_step; }
 };

@@ -32,9 +32,9 @@ template <class T, int WIDTH, int TILES> struct Rows {
     const uint32 lane = threadIdx.x % 32, group = lane / 4, member = lane % 4;
     const int first;  // row of the warp
     uint32 queries[TILES][WIDTH / 16][4];
-    float most[TILES][2], sum[TILES][2];  // of a row; the sum is that of the lane's own columns
+    float most[TILES][2], sum[TILES][2];  // a row's; the sum is that of the lane's own columns
     float values[TILES][WIDTH / 8][4] = {};
-    float logits[TILES][KEYS / 8][4];  // and then weights
+    float logits[TILES][KEYS / 8][4];  // later the weights
 
     __device__ Rows(const FlashAttention& args, int first) : args(args), first(first) {
 #pragma unroll

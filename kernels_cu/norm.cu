@@ -114,7 +114,7 @@ __device__ __forceinline__ void normalize_row(const Norm& args, bool weight, boo
         elements.each([&](int chunk, int k) { sum += PIVOT ? x[chunk][k] - origin : x[chunk][k]; });
         mean = origin + mean_of(row_sum(sum, 0), n, share);
     }
-    JointSums<V, PIVOT ? 2 : 1> all = {};  // of squared distances, and of distances
+    JointSums<V, PIVOT ? 2 : 1> all = {};  // sums of squared distances, and of distances
     elements.each([&](int chunk, int k) {
         x[chunk][k] -= mean;
         all.of[0] += x[chunk][k] * x[chunk][k];
@@ -407,7 +407,7 @@ __device__ __forceinline__ void differentiate_rows(const Norm& args, bool weight
         for (int chunk = 0; chunk < CHUNKS; ++chunk) {
             Items<T, N> results;
             V gradients[N], weights[N], products[N], levels[N];
-            if (weight) of_weight.read(chunk, products);  // of the earlier rows
+            if (weight) of_weight.read(chunk, products);  // the products of earlier rows
             if (bias) of_bias.read(chunk, levels);
             widen(g[chunk], gradients);
             if (weight) widen(held[chunk * blockDim.x], weights);

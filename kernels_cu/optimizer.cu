@@ -25,9 +25,9 @@ __device__ inline double root(double x) { return sqrt(x); }
 
 // What all elements of a tile are stepped by.
 template <class C> struct Scalars {
-    C scale;          // of the gradient
+    C scale;          // the factor of the gradient
     C rate;           // the learning rate
-    C first, second;  // of Adam: the factors of m and of the root of v
+    C first, second;  // Adam's factors of m and of the root of v
 };
 
 template <class C> __device__ inline C rate_of(const Optimizer& args, int step) {
@@ -92,7 +92,7 @@ struct Lion {
     template <class C>
     __device__ static void apply(const Optimizer& args, const Scalars<C>& by, C& p, C g, C& m, C&) {
         C mixed = C(args.b1) * m + C(args.c1) * g;
-        C sign = mixed > C(0) ? C(1) : mixed < C(0) ? C(-1) : mixed;  // that of NaN is NaN
+        C sign = mixed > C(0) ? C(1) : mixed < C(0) ? C(-1) : mixed;  // NaN's sign is NaN
         p -= by.rate * (sign + C(args.weight_decay) * p);
         m = C(args.b2) * m + C(args.c2) * g;
     }

@@ -192,7 +192,7 @@ constexpr int HELD_BYTES = 64, HELD_TURNS = 2;
 // Where a turn's tile is, and where its row's sums are.
 template <class A> struct TilePlace {
     uint32 row, tile, group, run;
-    uint64* words;  // of the row: sums of tiles, then of groups, then of runs
+    uint64* words;  // the row's sums: of tiles, then of groups, then of runs
     int64 groups, runs;
 
     __device__ TilePlace(const Scan& args, uint32 turn)
@@ -320,7 +320,7 @@ template <class T, class R, class A, class Op> __device__ inline void scan_tiles
 
 // The sums that tiles of columns publish.
 template <class A, class Op> struct ColumnSums {
-    uint32* flags;  // of the strip's tiles, then of its groups, then of its runs
+    uint32* flags;  // flags of the strip's tiles, then of its groups, then of its runs
     A* values;
 
     // A warp waits for `count` < 32 sums from `first`.
@@ -382,7 +382,8 @@ __device__ inline void scan_columns(const Scan& args) {
     __shared__ alignas(16) unsigned char bytes[(SCAN_BLOCK / 32 + 1) * WIDTH * sizeof(A)];
     wait_for_dependencies(args);
     launch_dependents();
-    A* partial = reinterpret_cast<A*>(bytes);  // of each warp's columns, then what is above
+    A* partial =
+        reinterpret_cast<A*>(bytes);  // the sums of each warp's columns, then what is above
     Op op;
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
     uint32 turn = args.tiles > 1 ? take_turn(args.next) : blockIdx.x, block = turn / args.strips;

@@ -132,7 +132,7 @@ __device__ inline void scatter(const Scatter& args) {
         }
     }
 
-    A result = open.result;  // of the run that is open before the first item
+    A result = open.result;  // the result of the run that is open before the first item
     A* partials = static_cast<A*>(args.partials);
     for (int i = first; i < end; ++i) {
         result = starts(i) ? values[i] : op(result, values[i]);

@@ -69,7 +69,7 @@ template <int ITEMS> struct Bytes {
 };
 
 struct Scratch {
-    uint16 counts[SORT_BLOCK / 32][SORT_DIGITS];  // of a warp; then where its elements begin
+    uint16 counts[SORT_BLOCK / 32][SORT_DIGITS];  // a warp's counts; then where its elements begin
     uint32 partial[SORT_BLOCK / 32];
 };
 

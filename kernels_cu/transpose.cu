@@ -99,7 +99,7 @@ template <class T> __device__ inline uint32 load_pair(const T* from, uint32 i, u
 template <class T> __device__ inline void transpose_pairs(const Transpose& args) {
     static_assert(sizeof(T) == 2, "two make a word");
     constexpr int SIDE = 64, PAIRS = SIDE / 2 / TRANSPOSE_ROWS;
-    __shared__ uint32 tile[2][32][33];  // of the output's even rows, and of its odd ones
+    __shared__ uint32 tile[2][32][33];  // the output's even rows, and its odd ones
     auto [in, out, first_in, first_out] = locate<T>(args, SIDE);
     wait_for_dependencies(args);
     launch_dependents();

@@ -48,7 +48,7 @@ __device__ inline uint32 chunks_of(const Attention& args, uint32 keys) {
 
 // What a block works on: a part of the cache, and a tile of the rows of a group of heads.
 struct Unit {
-    uint32 part, tile, head, batch;  // of keys
+    uint32 part, tile, head, batch;  // the part, the tile, the head and the batch of keys
 
     __device__ Unit(const Attention& args) {
         uint32 rest = divide(blockIdx.x, args.parts);

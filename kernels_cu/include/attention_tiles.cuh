@@ -197,7 +197,7 @@ template <class T, int WIDTH> class Staging {
     T* const queries;
     T* const fresh;
     uint32 first, apart, pair, low, high;
-    double turns = 0;  // of a position
+    double turns = 0;  // the turns of a position
     T x[EACH], y[EACH];
 
     __device__ T* place(uint32 row) const {
@@ -323,7 +323,7 @@ template <class T, int WIDTH> __device__ inline void attention_by_tiles(const At
         key = next;
     }
 
-    float* sums = reinterpret_cast<float*>(shared);  // of each warp and row
+    float* sums = reinterpret_cast<float*>(shared);  // a sum for each warp and row
     Share* shares = reinterpret_cast<Share*>(sums + warps * ROWS * features);
     __syncthreads();
     state.put(sums, shares);

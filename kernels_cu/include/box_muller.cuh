@@ -13,7 +13,8 @@ namespace cyrt {
 // -2 log(u) of u in (0, 1]; relative error below 3e-7. Polynomial: minimax over [-1/3, 1/3] of
 // (2 f - 2 log(1 + f)) / f^2, the error weighted as it adds to the result.
 __device__ inline float minus_two_log(float u) {
-    int exponent = (__float_as_int(u) - 0x3f2aaaab) & 0xff800000;  // of u / f, f in [2/3, 4/3)
+    int exponent =
+        (__float_as_int(u) - 0x3f2aaaab) & 0xff800000;  // the exponent of u / f, f in [2/3, 4/3)
     float f = __fadd_rn(__int_as_float(__float_as_int(u) - exponent), -1.0f);
     float q = 0.3053334355354309f;
     q = __fmaf_rn(q, f, -0.3398112654685974f);

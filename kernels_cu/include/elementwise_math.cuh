@@ -167,7 +167,7 @@ template <class T> __device__ __noinline__ complex<T> exp(complex<T> z) {
 
 template <class T> __device__ __noinline__ complex<T> expm1(complex<T> z) {
     T x = z.re, y = z.im;
-    if (y == T(0)) return {expm1(x) + T(0), y};  // of -0 the standard has +0
+    if (y == T(0)) return {expm1(x) + T(0), y};  // the standard has +0 for -0
     if (isinf(x) && x < T(0)) return {T(-1), isfinite(y) ? T(0) * sin(y) : T(0)};
     if (isinf(x) && !isfinite(y)) return {x, y - y};
     T s = sin(y), half = sin(T(0.5) * y);

@@ -116,7 +116,7 @@ template <> struct RowSums<bfloat16> {
 template <class T> __device__ inline void gemv(const Linear& all) {
     const Skinny& args = all.product;
     constexpr int K = VECTOR_BYTES / sizeof(T), ROWS = GEMV_ROWS;
-    extern __shared__ uint4 copies[];  // of each row: a vector of every thread, for itself
+    extern __shared__ uint4 copies[];               // a vector of each row for every thread
     __shared__ float of_warp[2][GEMV_WARPS][ROWS];  // by turns: a block meets once a group of rows
     __shared__ float squares_of_warp[GEMV_WARPS];
     const bool gated = all.gated;

@@ -49,7 +49,7 @@ template <class V, int LOADS_, int ITEMS_> struct Batch {
     static constexpr int LOADS = LOADS_, ITEMS = ITEMS_;
     V value[LOADS][ITEMS];
     bool valid[LOADS];
-    uint32 number;  // of the first one in its run
+    uint32 number;  // the number of the first one in its run
 
     template <class T> __device__ T get(int load, int item, T otherwise) const {
         return valid[load] ? cast<T>(value[load][item]) : otherwise;

@@ -95,7 +95,7 @@ template <class T, int CHUNKS, bool VECTOR> struct ThreadElements {
 // The vectors of a row on their way to shared memory. A thread takes those that it sent for, so no
 // barrier is needed, and its places are free as soon as it has read them.
 template <class T, int CHUNKS> struct Arriving {
-    Packed<T>* place;  // of the thread's first vector
+    Packed<T>* place;  // where the thread's first vector is
 
     template <class ThreadElements>
     __device__ void fetch(const ThreadElements& elements, const T* from) const {

@@ -9,7 +9,7 @@ namespace cyrt {
 // neighbouring threads side by side.
 template <class V, int N> struct SharedSums {
     static constexpr int WIDTH = VECTOR_BYTES / sizeof(V), VECTORS = N / WIDTH;
-    V* first;  // of the thread
+    V* first;  // the thread's first sum
 
     __device__ V* at(int chunk, int vector) const {
         return first + (chunk * VECTORS + vector) * WIDTH * blockDim.x;

@@ -93,7 +93,7 @@ __device__ inline void multiply_steps(typename Wide::Few::Sums (&sums)[EIGHTS][W
 template <class T, class Wide, int EIGHTS, int AHEAD, class Args, class Results = StoreResults<T>>
 __device__ inline void skinny(const Args& all, const Results& results = {}, Blocks blocks = {}) {
     constexpr int ROWS = Wide::ROWS, COLUMNS = 8 * EIGHTS;
-    extern __shared__ float shared[];  // of each warp: COLUMNS by ROWS
+    extern __shared__ float shared[];  // COLUMNS by ROWS sums of each warp
     const Skinny& args = product_of(all);
     bool gated = false;
     if constexpr (IS_LINEAR<Args>) gated = all.gated;

@@ -123,9 +123,9 @@ struct Work {
 // A warp's steps, in order, of all works of its block: copies them into shared memory, ahead of the
 // multiplications. A step is the vectors of the matrix, and those of the few rows.
 template <class T, class Wide, int EIGHTS> struct Supply {
-    uint32 index;           // of the work
-    uint32 blocks;          // as many works further on is the block's next one
-    uint32 k = 0, end = 0;  // of the summed dimension; no step is left if they are equal
+    uint32 index;           // the index of the work
+    uint32 blocks;          // the distance to the block's next work
+    uint32 k = 0, end = 0;  // along the summed dimension; no step is left if they are equal
     typename Wide::Rows rows;
     const T* few;
 
@@ -196,7 +196,7 @@ __device__ inline void skinny_ring(const Skinny& args, const Results& results = 
                                    Blocks blocks = {}) {
     constexpr int TILES = Wide::TILES, ROWS = RING_ROWS * TILES, COLUMNS = 8 * EIGHTS;
     constexpr int STAGES = RING_STAGES(EIGHTS), STAGE = RING_STAGE_BYTES(TILES, EIGHTS);
-    extern __shared__ uint4 steps[];  // of each warp: STAGES steps, and then the sums of all
+    extern __shared__ uint4 steps[];  // STAGES steps of each warp, and then the sums of all
     char* ring = reinterpret_cast<char*>(steps) + threadIdx.y * STAGES * STAGE;
     float* sums_of_block =
         reinterpret_cast<float*>(reinterpret_cast<char*>(steps) + blockDim.y * STAGES * STAGE);

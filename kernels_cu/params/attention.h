@@ -6,8 +6,8 @@
 
 enum {
     ATTENTION_ITEMS = 8,    // features of a key that a lane holds
-    ATTENTION_WARPS = 8,    // of a block, at most
-    ATTENTION_PARTS = 128,  // of the cache, at most: a block combines them, a thread each
+    ATTENTION_WARPS = 8,    // the most warps of a block
+    ATTENTION_PARTS = 128,  // the most parts of the cache: a block combines them, a thread each
     // By tensor cores: the rows of queries of a block, and the elements behind one in shared memory.
     ATTENTION_TILE_ROWS = 8,
     ATTENTION_TILE_PADDING = 32,
@@ -43,25 +43,25 @@ struct CYRT_PARAMETERS Attention {
     CYRT_POINTER(const void) q;
     CYRT_POINTER(const void) k;  // new rows, which follow the first ones of the cache
     CYRT_POINTER(const void) v;
-    CYRT_POINTER(const void) positions;  // of the first new row of each batch; or NULL
+    CYRT_POINTER(const void) positions;  // positions of the first new row of each batch; or NULL
     CYRT_POINTER(const void) freqs;      // the radians' divisor of each pair; or NULL
     CYRT_POINTER(const void) sinks;      // a logit of each head; or NULL
-    CYRT_POINTER(float) states;          // of the parts of the cache; or NULL: there is one
+    CYRT_POINTER(float) states;          // states of the parts of the cache; NULL: there is one
     struct AttentionStrides q_step, k_step, v_step, keys_step, values_step;
     long long positions_step, freqs_step, sinks_step;
     long long first;          // added to every position
     long long most;           // the largest position of a first new row
-    double turns, log2_step;  // of the rotation, as in Rope
+    double turns, log2_step;  // the rotation, as in Rope
     float scale;              // from products to logits, whose powers of 2 are taken
     unsigned int fresh;       // new rows of keys and values
     unsigned int capacity;    // keys that the memory of the cache has
     unsigned int features, pairs, flags;
     unsigned int group;                  // heads of queries that share a head of keys
-    unsigned int lanes;                  // of a warp, that share a key; a power of two
-    struct Divider parts, tiles, heads;  // of the cache, of a group's rows; heads of keys
-    struct Divider rows, group_rows;     // of a head of queries, of a group of heads
+    unsigned int lanes;                  // lanes of a warp that share a key; a power of two
+    struct Divider parts, tiles, heads;  // the cache's parts, a group's tiles, heads of keys
+    struct Divider rows, group_rows;     // rows of a head of queries, and of a group of heads
     struct Divider chunk;                // keys that a block takes at once
-    struct Divider row_pairs;            // of features; the last one may be of one
+    struct Divider row_pairs;            // pairs of features; the last one may have one
 };
 
 #include "params/end.h"

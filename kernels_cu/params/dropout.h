@@ -10,7 +10,7 @@ struct CYRT_PARAMETERS Dropout {
     unsigned long long key;
     long long n;
     unsigned long long threshold;  // elements whose 32 random bits are below it stay
-    double scale;                  // of those that stay
+    double scale;                  // the factor of elements that stay
     unsigned int vectors;          // whether x is aligned, too
 };
 

@@ -28,7 +28,7 @@ enum {
 // A pass over a line of n points.
 struct FftPass {
     unsigned int radix;
-    struct Divider butterflies;  // of a line: n / radix
+    struct Divider butterflies;  // the butterflies of a line: n / radix
     struct Divider done;         // the product of the radices of the passes before
 };
 
@@ -43,10 +43,10 @@ struct FftSide {
 struct CYRT_PARAMETERS Fft {
     CYRT_POINTER(const void) input;
     CYRT_POINTER(void) out;
-    CYRT_POINTER(const void) roots;      // of each pass: n - 1 factors
+    CYRT_POINTER(const void) roots;      // the roots of each pass: n - 1 factors
     CYRT_POINTER(const void) in_table;   // factors by logical index; 0: none
     CYRT_POINTER(const void) out_table;  // the same
-    CYRT_POINTER(const void) half;       // of packed lines: exp(-pi i k / n), k < n
+    CYRT_POINTER(const void) half;       // roots of packed lines: exp(-pi i k / n), k < n
     CYRT_POINTER(const void) high;       // factors between launches, complex128; 0: none:
     CYRT_POINTER(const void) low;        // w ** i is high[i >> low_bits] * low[rest]
     double scale;

@@ -5,8 +5,8 @@
 #include "params/begin.h"
 
 enum {
-    FLASH_ROWS = 128,   // of queries, that a block takes
-    FLASH_KEYS = 64,    // of a tile
+    FLASH_ROWS = 128,   // rows of queries of a block
+    FLASH_KEYS = 64,    // keys of a tile
     FLASH_NARROW = 64,  // features that the kernels of narrow heads hold
     FLASH_WIDE = 128,   // those of wide heads
     // What an element of the mask is.
@@ -27,7 +27,7 @@ struct CYRT_PARAMETERS FlashAttention {
     float scale;  // from products to logits, whose powers of 2 are taken; it is above 0
     int rows, keys;
     unsigned int features, flags, mask_type;
-    struct Divider tiles, heads, group;  // of rows; of queries; that share a head of keys
+    struct Divider tiles, heads, group;  // tiles of rows; heads of queries; heads that share keys
 };
 
 #include "params/end.h"

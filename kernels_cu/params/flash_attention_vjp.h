@@ -25,7 +25,7 @@ struct CYRT_PARAMETERS FlashAttentionVjp {
     int rows, keys;
     int all_rows;  // a multiple of FLASH_VJP_ROWS
     unsigned int features, flags;
-    struct Divider units, heads;  // of the grid: those of queries, or those of keys
+    struct Divider units, heads;  // the grid's units and heads: those of queries, or of keys
     struct Divider group;         // heads of queries that share a head of keys
 };
 

@@ -13,7 +13,7 @@ enum {
 struct CYRT_PARAMETERS Gated {
     CYRT_POINTER(const void) gate;
     CYRT_POINTER(const void) up;
-    CYRT_POINTER(const void) gradient;  // of the result
+    CYRT_POINTER(const void) gradient;  // the gradient of the result
     CYRT_POINTER(void) gate_gradient;
     CYRT_POINTER(void) up_gradient;
     long long gate_step, up_step, gradient_step;  // from row to row

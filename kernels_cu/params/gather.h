@@ -12,8 +12,8 @@ enum {
 
 struct Index {
     CYRT_POINTER(const void) indices;
-    long long size;    // of the dimension that it indexes
-    long long stride;  // of that dimension, in words
+    long long size;    // the size of the dimension that it indexes
+    long long stride;  // the stride of that dimension, in words
 };
 
 // Counts and strides are in words. OPERANDS: N and two.

@@ -22,7 +22,7 @@ struct CYRT_PARAMETERS Interpolate {
     struct Divider chunks;  // blocks that share a position
     unsigned int positions, channels;
     unsigned int corners;  // whether the outermost positions of input and output are the same
-    unsigned int halfway;  // of the nearest: whether an output is compared by its middle
+    unsigned int halfway;  // nearest: whether an output is compared by its middle
 };
 
 #include "params/end.h"

@@ -41,7 +41,7 @@ struct CYRT_PARAMETERS Linalg {
     unsigned int m, n, k;
     unsigned int flags;
     unsigned int tiles;  // blocks of a matrix
-    unsigned int round;  // of Jacobi's method, of all sweeps
+    unsigned int round;  // the round of Jacobi's method, counted through all sweeps
 };
 
 #include "params/end.h"

@@ -25,12 +25,12 @@ enum {
 // Steps are in elements. A pointer to an absent array is 0.
 struct CYRT_PARAMETERS Norm {
     CYRT_POINTER(const void) x;
-    CYRT_POINTER(const void) gradient;  // of the result
+    CYRT_POINTER(const void) gradient;  // the gradient of the result
     CYRT_POINTER(const void) weight;
     CYRT_POINTER(const void) bias;
     CYRT_POINTER(void) out;       // the result, or the gradient of x
-    CYRT_POINTER(void) states;    // of the parts of rows
-    CYRT_POINTER(void) partials;  // of the parameters' gradients: those of weight, then of bias
+    CYRT_POINTER(void) states;    // states of the parts of rows
+    CYRT_POINTER(void) partials;  // partial sums of the gradients of weight, then of bias
     CYRT_POINTER(void) weight_gradient;
     CYRT_POINTER(void) bias_gradient;
     long long rows, n;                          // n elements a row
@@ -38,8 +38,8 @@ struct CYRT_PARAMETERS Norm {
     long long part;                             // elements of a part of a row
     // In the type that the kernels compute in, float or double: constants of instructions then.
     unsigned char eps[8], share[8];  // share: 1 / n
-    struct Divider parts;            // of a row
-    struct Divider strips;           // of columns, a block each
+    struct Divider parts;            // the parts of a row
+    struct Divider strips;           // strips of columns, a block each
     unsigned int groups;             // rows of partials
     unsigned int flags;
 };

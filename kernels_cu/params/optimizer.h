@@ -4,9 +4,9 @@
 #include "params/begin.h"
 
 enum {
-    OPTIMIZER_TENSORS = 160,      // of a launch, at most: its parameters have less than 4 KB
+    OPTIMIZER_TENSORS = 160,      // the most of a launch: its parameters have less than 4 KB
     OPTIMIZER_BLOCK = 256,        // threads of a block, which steps a tile
-    OPTIMIZER_TILE_BYTES = 4096,  // of a moment: 16 bytes a thread
+    OPTIMIZER_TILE_BYTES = 4096,  // bytes of a moment's tile: 16 for each thread
 
     OPTIMIZER_NESTEROV = 1,
     OPTIMIZER_LINEAR = 2,  // the decay is a line, or falls by a factor, instead of a cosine
@@ -23,7 +23,7 @@ struct CYRT_PARAMETERS Optimizer {
     CYRT_POINTER(const float) given_rate;  // the learning rate; 0: that of the schedule
     double rate, start, end;               // behind the warmup, at its start, behind the decay
     unsigned int warmup, decay;            // their steps
-    double log2_factor;                    // of an exponential decay over `decay` steps
+    double log2_factor;                    // the factor of an exponential decay over `decay` steps
     double b1, c1, log_b1;                 // a decay rate, 1 - b1, and its logarithm
     double b2, c2, log_b2;
     double eps, weight_decay, max_norm;

@@ -8,7 +8,7 @@ enum { POOL_CHUNK = 64 };  // taps whose sum is added to the total at once
 
 struct CYRT_PARAMETERS Pool {
     CYRT_POINTER(const void) source;  // channels are adjacent
-    CYRT_POINTER(unsigned int) tap;   // of the greatest element in each window; contiguous
+    CYRT_POINTER(unsigned int) tap;   // the tap of the greatest element in each window; contiguous
     CYRT_POINTER(void) out;           // contiguous
     struct Windows windows;
     struct Divider chunks;  // blocks that share an output

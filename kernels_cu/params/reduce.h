@@ -5,10 +5,12 @@
 #include "params/begin.h"
 
 enum {
-    ROW_THREADS = 512,  // of a block, at most
+    ROW_THREADS = 512,  // the most threads of a block
     COLUMN_THREADS = 256,
-    REDUCE_COLUMNS = 4,      // of a thread, at most, if a state has more bytes than
-    REDUCE_SHORT = 4,        // these; else as many as a vector of the input has elements
+    // A thread has at most REDUCE_COLUMNS columns if a state has more than REDUCE_SHORT bytes;
+    // otherwise as many as a vector of the input has elements.
+    REDUCE_COLUMNS = 4,
+    REDUCE_SHORT = 4,
     REDUCE_VECTORS = 1,      // flag: the input is read in vectors
     REDUCE_VECTORS_OUT = 2,  // flag: the output may be written in vectors
     REDUCE_ALONE = 4,        // flag: a thread has its columns alone, of one row of units
@@ -35,7 +37,7 @@ struct CYRT_PARAMETERS Reduce {
     unsigned int lanes;  // threads along a row; a power of two
     unsigned int flags;
     struct Divider parts;       // blocks that share results,
-    struct Divider unit_parts;  // of them, those of the same rows
+    struct Divider unit_parts;  // the parts of the same rows
     struct Divider chunks;      // columns: blocks along the innermost kept dimension
 };
 

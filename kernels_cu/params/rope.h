@@ -7,7 +7,7 @@
 enum {
     ROPE_HEADS = 4,        // heads that a thread rotates by the same angles
     ROPE_TRADITIONAL = 1,  // flags: neighbouring features are a pair,
-    ROPE_WIDE_FREQS = 2    // and freqs are double; otherwise float
+    ROPE_WIDE_FREQS = 2    // freqs are double; otherwise float
 };
 
 // x is (batch, heads, positions, features), its features contiguous. Strides are in elements.

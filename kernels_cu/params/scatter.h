@@ -5,10 +5,10 @@
 
 enum {
     SCATTER_BLOCK = 256,  // threads
-    SCATTER_ITEMS = 7,    // of a thread; odd, so that banks do not conflict
+    SCATTER_ITEMS = 7,    // items of a thread; odd, so that banks do not conflict
     SCATTER_TILE = SCATTER_BLOCK * SCATTER_ITEMS,  // values of a block
     SCATTER_PARTIAL = 16,                          // the most bytes of a partial result
-    SCATTER_COLUMNS = 128,  // of rows: threads of a block, each of which has a column
+    SCATTER_COLUMNS = 128,  // rows: threads of a block, each of which has a column
     SCATTER_ROWS = 32       // rows of a block
 };
 
@@ -18,7 +18,7 @@ struct CYRT_PARAMETERS Scatter {
     CYRT_POINTER(const void) values;
     CYRT_POINTER(void) out;
     CYRT_POINTER(unsigned long long) ends;  // keys of the tiles' first and last runs; 0: one tile
-    CYRT_POINTER(void) partials;            // and the runs' results
+    CYRT_POINTER(void) partials;            // the runs' results
     long long n;                            // values
     long long step;                         // 0: one value for all keys; else 1
     long long length;                       // elements of a row: a key is the place of the first

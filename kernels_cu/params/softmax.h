@@ -14,15 +14,15 @@ enum {
 // Steps are in elements.
 struct CYRT_PARAMETERS Softmax {
     CYRT_POINTER(const void) x;                 // or the softmax, of its gradient
-    CYRT_POINTER(const void) gradient;          // of the result: rows, or of losses a number a row
+    CYRT_POINTER(const void) gradient;          // the result's: rows, or a number for each row
     CYRT_POINTER(const void) targets;           // a column of each row
     CYRT_POINTER(void) out;                     // rows, or losses
-    CYRT_POINTER(void) states;                  // of the parts of rows
+    CYRT_POINTER(void) states;                  // states of the parts of rows
     long long rows, n;                          // n elements a row
     long long x_step, gradient_step, out_step;  // from row to row
     long long part;                             // elements of a part of a row
     long long ignored;                          // the target whose loss and gradient are 0
-    struct Divider parts;                       // of a row
+    struct Divider parts;                       // the parts of a row
     unsigned int flags;
 };
 

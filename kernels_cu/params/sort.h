@@ -17,7 +17,7 @@ struct CYRT_PARAMETERS Sort {
     CYRT_POINTER(void) to;                     // places: 32 bits, 64 of the last pass
     long long n;                               // elements of a row
     unsigned int rows, tiles;                  // tiles of a row
-    unsigned int digit, last;                  // which one a sweep is of; flag
+    unsigned int digit, last;                  // the digit of a sweep; a flag
     CYRT_POINTER(unsigned long long) totals;   // by row, pass and digit; 0 at first
     CYRT_POINTER(unsigned long long) counts;   // by row, tile and digit: a state and a number
     CYRT_POINTER(unsigned int) turns;          // by pass; 0 at first

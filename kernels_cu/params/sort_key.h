@@ -6,7 +6,7 @@
 // Words of 64 bits, of which a key takes its lower ones.
 struct KeyOrder {
     unsigned long long if_negative;  // bits to invert where the top bit is set,
-    unsigned long long if_positive;  // and where it is not
+    unsigned long long if_positive;  // the bits that are flipped where it is not
     unsigned long long magnitude;    // mask of what is compared with `largest`:
     unsigned long long largest;      // above it, one is as great as the other
     unsigned long long reverse;      // all ones: descending

@@ -14,7 +14,7 @@ struct CYRT_PARAMETERS TopK {
     CYRT_POINTER(const void) input;            // rows of n elements
     CYRT_POINTER(const unsigned int) origins;  // their indices in the whole row; 0: their own
     CYRT_POINTER(void) out;                    // k elements of each tile
-    CYRT_POINTER(void) to;                     // and their indices in the whole row
+    CYRT_POINTER(void) to;                     // the indices of the results in the whole row
     long long n, step;                         // from row to row
     unsigned int k, tiles;                     // tiles of a row: a block each
     unsigned int last;      // flag: rows are of one tile, and indices have 64 bits, else 32

@@ -17,7 +17,7 @@ struct Axis {
 
 struct Windows {
     struct Axis axis[WINDOW_AXES];
-    long long batch_step;   // of the source
+    long long batch_step;   // the step from one image of the source to the next
     unsigned int num_axes;  // further axes have one output and one tap
     unsigned int spaced;    // whether a spacing is more than 1
 };
