@@ -11,7 +11,7 @@ import cyrt
 from cyrt import settings
 from cyrt.bench import arrays, dispatch, emulated, imports, views
 from cyrt.bench.floor_cases import NO_PROGRAMMATIC
-from cyrt.bench.floors import Chain as Floor
+from cyrt.bench.floors import Floor
 from cyrt.bench.launches import (
     Chain,
     ColdBranches,
@@ -24,7 +24,7 @@ from cyrt.bench.launches import (
 )
 from cyrt.bench.measurement import Bench
 from cyrt.bench.program import CHAIN, CHAINS, N, Program, buffer, expect
-from cyrt.bench.row import Row
+from cyrt.bench.result import BenchResult
 
 
 def _uncommitted() -> int:
@@ -33,7 +33,7 @@ def _uncommitted() -> int:
     return min(CHAIN, (most + 1) // 2)
 
 
-def _record(bench: Bench) -> Iterator[Row]:
+def _record(bench: Bench) -> Iterator[BenchResult]:
     count = _uncommitted()
     with bench.stream():
         yield bench.measure(
@@ -46,7 +46,7 @@ def _record(bench: Bench) -> Iterator[Row]:
         )
 
 
-def _chain(bench: Bench) -> Iterator[Row]:
+def _chain(bench: Bench) -> Iterator[BenchResult]:
     count = CHAIN * CHAINS
     with bench.stream():
         yield bench.measure(
@@ -58,16 +58,16 @@ def _chain(bench: Bench) -> Iterator[Row]:
         yield from _programmatic(bench, "chain", lambda: Chain([bench.kernels.early_add] * count))
 
 
-def _programmatic(bench: Bench, name: str, program: Callable[[], Program]) -> Iterator[Row]:
+def _programmatic(bench: Bench, name: str, program: Callable[[], Program]) -> Iterator[BenchResult]:
     what = "programmatic edges"
     if bench.programmatic:
         with bench.stream():
             yield bench.measure(name, what, program())
     else:
-        yield Row("case", name, what, note=NO_PROGRAMMATIC)
+        yield BenchResult("case", name, what, note=NO_PROGRAMMATIC)
 
 
-def _fork_join(bench: Bench) -> Iterator[Row]:
+def _fork_join(bench: Bench) -> Iterator[BenchResult]:
     kernels = bench.kernels
     with bench.stream():
         yield bench.measure(
@@ -81,26 +81,26 @@ def _fork_join(bench: Bench) -> Iterator[Row]:
         )
 
 
-def _wide(bench: Bench) -> Iterator[Row]:
+def _wide(bench: Bench) -> Iterator[BenchResult]:
     with bench.stream():
         yield bench.measure("wide", "100 independent operations a commit", Wide(bench.kernels.add))
 
 
-def _repoint(bench: Bench) -> Iterator[Row]:
+def _repoint(bench: Bench) -> Iterator[BenchResult]:
     with bench.stream():
         yield bench.measure(
             "repoint", "a chain, new addresses in every batch", Repoint(bench.kernels.add)
         )
 
 
-def _reshape(bench: Bench) -> Iterator[Row]:
+def _reshape(bench: Bench) -> Iterator[BenchResult]:
     with bench.stream():
         yield bench.measure(
             "reshape", "a chain, new sizes in every batch", Reshape(bench.kernels.add)
         )
 
 
-def _cold_case(bench: Bench) -> Iterator[Row]:
+def _cold_case(bench: Bench) -> Iterator[BenchResult]:
     kernels = bench.kernels
     for what, program in (
         ("chains never seen", lambda: ColdChain(kernels.add, kernels.plus)),
@@ -110,7 +110,7 @@ def _cold_case(bench: Bench) -> Iterator[Row]:
             yield bench.measure("cold", what, program(), warm=0, wall=False)
 
 
-def _loop(bench: Bench) -> Iterator[Row]:
+def _loop(bench: Bench) -> Iterator[BenchResult]:
     """Yield the host time of single rounds, whose queue is not full, and the wall time of many."""
     with bench.stream():
         program = Loop(bench.kernels.add, bench.kernels.plus)
@@ -133,20 +133,20 @@ def _loop(bench: Bench) -> Iterator[Row]:
         )
 
 
-def _sync(bench: Bench) -> Iterator[Row]:
+def _sync(bench: Bench) -> Iterator[BenchResult]:
     with bench.stream():
         yield bench.measure(
             "sync", "commit and wait every 6", Chain([bench.kernels.add] * 6), rounds=10
         )
 
 
-def _arrays(bench: Bench) -> Iterator[Row]:
+def _arrays(bench: Bench) -> Iterator[BenchResult]:
     for what, program in arrays.PROGRAMS.items():
         with bench.stream():
             yield bench.measure("arrays", what, program())
 
 
-def _views(bench: Bench) -> Iterator[Row]:
+def _views(bench: Bench) -> Iterator[BenchResult]:
     for what, program in views.PROGRAMS.items():
         with bench.stream():
             yield bench.measure(
@@ -159,7 +159,7 @@ def _views(bench: Bench) -> Iterator[Row]:
             )
 
 
-def _direct(bench: Bench) -> Iterator[Row]:
+def _direct(bench: Bench) -> Iterator[BenchResult]:
     """Yield the time of direct launches; the difference to the C loop is Python's."""
     encoder = cyrt.CommandEncoder(graphs=False)
     with cyrt.stream(encoder.stream):
@@ -171,7 +171,7 @@ def _direct(bench: Bench) -> Iterator[Row]:
         )
 
 
-def _update(bench: Bench) -> Iterator[Row]:
+def _update(bench: Bench) -> Iterator[BenchResult]:
     """Yield, for C loops, the two ways to update a ready graph of which every node differs."""
     x, rounds = buffer(), bench.rounds // 4 + 1
     chain = Floor(bench.kernels.add, 4, 256, x, buffer(1), N)
@@ -182,7 +182,7 @@ def _update(bench: Bench) -> Iterator[Row]:
         for way, column in zip(
             ("node by node", "as a whole"), zip(*measured, strict=True), strict=True
         ):
-            yield Row(
+            yield BenchResult(
                 "case",
                 "update",
                 f"all of {nodes:,} nodes, {way}, and a launch",
@@ -196,7 +196,7 @@ def _update(bench: Bench) -> Iterator[Row]:
 class Case:
     """The function that yields a case's rows, and the names of its floors."""
 
-    run: Callable[[Bench], Iterator[Row]]
+    run: Callable[[Bench], Iterator[BenchResult]]
     floors: tuple[str, ...] = ("C loop",)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import cyrt
 from cyrt.bench import record_loops
-from cyrt.bench.row import Row
+from cyrt.bench.result import BenchResult
 
 ELEMENTS = 1 << 14
 LAUNCHES = 1000  # a loop's
@@ -17,7 +17,7 @@ extern "C" __global__ void ready(const float* a, const float* b, float* out, lon
 """
 
 
-def run() -> Iterator[Row]:
+def run() -> Iterator[BenchResult]:
     """Yield the difference of two loops in C that never commit, one with a kernel chosen before."""
     ready = cyrt.Kernel(READY, "ready")
     encoder = cyrt.CommandEncoder(max_ops=100_000, max_mb=100_000)
@@ -34,7 +34,7 @@ def run() -> Iterator[Row]:
         recording.append(record_loops.record_ready(encoder, ready, out, a, b, LAUNCHES))
         encoder.synchronize()
     whole_time, recording_time = (1e6 * min(times) / LAUNCHES for times in (whole, recording))
-    yield Row(
+    yield BenchResult(
         "other",
         "dispatch",
         "choose and pack a contiguous add",

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 import cyrt
-from cyrt.bench.row import Row
+from cyrt.bench.result import BenchResult
 
 SOURCE = """
 extern "C" __global__ void add(const float* x, const float* y, float* z, int n) {
@@ -65,7 +65,7 @@ def _median(work: Callable[[], None], rounds: int) -> float:
     return 1e6 * statistics.median(times)
 
 
-def run(rounds: int) -> Iterator[Row]:
+def run(rounds: int) -> Iterator[BenchResult]:
     """Add of 1 M floats, softmax of 1024 x 1024, and a launch that does nothing."""
     module = cyrt.Module(SOURCE)
     rng = np.random.default_rng(0)
@@ -108,6 +108,6 @@ def run(rounds: int) -> Iterator[Row]:
         if check is not None:
             check()
         host = cyrt.Device().emulated
-        yield Row(
+        yield BenchResult(
             "other", "emulated", what, time_taken if host else None, None if host else time_taken
         )

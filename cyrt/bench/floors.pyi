@@ -1,7 +1,7 @@
 from cyrt.kernels import Kernel
 from cyrt.runtime.memory import Buffer
 
-class Chain:
+class Floor:
     def __init__(
         self,
         kernel: Kernel,

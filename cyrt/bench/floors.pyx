@@ -30,7 +30,7 @@ cdef enum:
     MOST_RANGES = 32        # the emulated device's launches have no more
 
 
-cdef class Chain:
+cdef class Floor:
     """Dependent launches of ``kernel(x, b, x, n)``, outside of any recording.
 
     Parameters

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
-from cyrt.bench.row import Row
+from cyrt.bench.result import BenchResult
 
 PROGRAM = """
 import time
@@ -18,7 +18,7 @@ print(time.perf_counter() - begin)
 """
 
 
-def run(rounds: int) -> Iterator[Row]:
+def run(rounds: int) -> Iterator[BenchResult]:
     """Yield the median of several imports, after one that fills the disk cache."""
     times = [
         float(
@@ -28,6 +28,6 @@ def run(rounds: int) -> Iterator[Row]:
         )
         for _ in range(1 + max(1, rounds // 5))
     ][1:]
-    yield Row(
+    yield BenchResult(
         "other", "import", "import cyrt, numpy imported before", 1e6 * statistics.median(times)
     )

@@ -11,10 +11,10 @@ from functools import cached_property
 
 import cyrt
 from cyrt import settings
-from cyrt.bench.floors import Chain as Floor
+from cyrt.bench.floors import Floor
 from cyrt.bench.kernels import Kernels
 from cyrt.bench.program import N, Program, buffer
-from cyrt.bench.row import Row
+from cyrt.bench.result import BenchResult
 
 DIRECT = "no graphs, as with CYRT_GRAPHS=0: each launched directly"
 
@@ -55,7 +55,7 @@ class Bench:
         before: dict[str, int],
         note: str = "",
         graphs: bool = True,
-    ) -> Row:
+    ) -> BenchResult:
         """Check a measured program's results, and return its row."""
         counts = None
         graphs = graphs and self.graphs
@@ -66,7 +66,7 @@ class Bench:
                 for key in ("operations", "commits", "hits", "misses", "patched", "instantiations")
             }
         program.check()
-        return Row(
+        return BenchResult(
             "case",
             name,
             what,
@@ -88,7 +88,7 @@ class Bench:
         rounds: int = 1,
         note: str = "",
         graphs: bool = True,
-    ) -> Row:
+    ) -> BenchResult:
         """Return the medians over the rounds.
 
         Each round ends with a wait; its host time ends with the commit.

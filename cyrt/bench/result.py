@@ -1,4 +1,4 @@
-"""A row of the benchmark's report."""
+"""What a benchmark measured."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass
-class Row:
+class BenchResult:
     """One program: its times in µs an operation, or a note that says why there are none.
 
     Attributes

@@ -16,7 +16,7 @@ from cyrt import settings
 from cyrt.bench.cases import CASES, Case
 from cyrt.bench.floor_cases import FLOORS, measure_floor
 from cyrt.bench.measurement import Bench
-from cyrt.bench.row import Row
+from cyrt.bench.result import BenchResult
 from cyrt.cli.bench_comparison import compare
 from cyrt.cli.bench_plot import PICTURES, draw
 from cyrt.cli.bench_report import Report
@@ -143,7 +143,7 @@ def _measure(report: Report, cases: Mapping[str, Case], rounds: int) -> None:
     ) as progress:
         task = progress.add_task("", total=len(floors) + len(cases))
 
-        def step(name: str, rows: Iterable[Row]) -> None:
+        def step(name: str, rows: Iterable[BenchResult]) -> None:
             progress.update(task, description=f"measuring {name}")
             report.rows.extend(rows)
             progress.advance(task)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil, floor, log10
 from pathlib import Path
 
-from cyrt.bench.row import Row
+from cyrt.bench.result import BenchResult
 from cyrt.cli.bench_report import Report
 
 PICTURES = (".svg", ".png", ".pdf")
@@ -31,10 +31,10 @@ def draw(report: Report, file: Path) -> None:
     figure = Figure(figsize=(9, 2.2 + 0.42 * len(rows)), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
-    for place, row in enumerate(rows):
+    for y, row in enumerate(rows):
         bars = _bars(row)
         for i, (_, value, colour) in enumerate(bars):
-            height = place + 0.4 * (i - (len(bars) - 1) / 2)
+            height = y + 0.4 * (i - (len(bars) - 1) / 2)
             axes.barh(height, value, 0.38, color=colour)
             axes.annotate(
                 f"{value:.3g}",
@@ -68,7 +68,7 @@ def draw(report: Report, file: Path) -> None:
     figure.savefig(file)
 
 
-def _bars(row: Row) -> list[tuple[str, float, str]]:
+def _bars(row: BenchResult) -> list[tuple[str, float, str]]:
     """The legend, the time and the colour of each of a row's bars."""
     who, host, wall = _KINDS[row.kind]
     bars = [

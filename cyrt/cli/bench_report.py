@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.table import Table
 
-from cyrt.bench.row import Row
+from cyrt.bench.result import BenchResult
 from cyrt.cli.output import console as output_console
 from cyrt.cli.output import print_table
 
@@ -24,9 +24,9 @@ class Report:
     emulated: bool
     compute_capability: tuple[int, int]
     settings: dict[str, str]  # the CYRT_ variables that are set
-    rows: list[Row]
+    rows: list[BenchResult]
 
-    def times_less(self, row: Row) -> float | None:
+    def times_less(self, row: BenchResult) -> float | None:
         """The host time of a C loop of ``cuLaunchKernel`` divided by the row's."""
         for floor in self.rows:
             if floor.kind == "floor" and floor.name == "C loop":

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from cyrt.cupy_compat import device_code
 from cyrt.cupy_compat.operands import (
-    Layout,
+    OperandLayout,
     broadcast_layout,
     broadcast_shape,
     convert,
@@ -19,7 +19,7 @@ from cyrt.cupy_compat.operands import (
     operand,
     split,
 )
-from cyrt.cupy_compat.parameters import Parameter, check_name, parse, resolve
+from cyrt.cupy_compat.parameters import UserParameter, check_name, parse, resolve
 from cyrt.cupy_compat.source import Argument, indexer_declaration, indexer_parameters, prelude
 from cyrt.dtypes import DType
 from cyrt.kernels import Kernel
@@ -32,7 +32,7 @@ _MOST_PLANS = 1024
 _MOST_BLOCKS = 2**31 - 1
 
 
-class Plan(NamedTuple):
+class CallPlan(NamedTuple):
     """The steps of a call with arguments of certain types and layouts.
 
     Attributes
@@ -54,8 +54,8 @@ class UserKernel(ABC):
     """The base of elementwise kernels and reductions, which keeps the compiled kernels."""
 
     name: str
-    in_params: tuple[Parameter, ...]
-    out_params: tuple[Parameter, ...]
+    in_params: tuple[UserParameter, ...]
+    out_params: tuple[UserParameter, ...]
     _cached_codes: dict[tuple[str, ...], str]
 
     def __init__(
@@ -86,7 +86,7 @@ class UserKernel(ABC):
         self.options = tuple(options)
         self._cached_codes = {}
         self._kernels: dict[Any, Any] = {}
-        self._plans: dict[Any, Plan] = {}
+        self._plans: dict[Any, CallPlan] = {}
 
     @property
     def cached_codes(self) -> dict[tuple[str, ...], str]:
@@ -141,7 +141,7 @@ class UserKernel(ABC):
         with as_stream(stream):
             return self._carry_out(plan, values)
 
-    def _carry_out(self, plan: Plan, values: list[Any]) -> list[Any]:
+    def _carry_out(self, plan: CallPlan, values: list[Any]) -> list[Any]:
         values += [empty(shape, dtype=dtype) for shape, dtype in plan.allocated]
         if plan.launch is not None:
             given: list[Any] = []
@@ -154,7 +154,7 @@ class UserKernel(ABC):
         return values[self.nin :]
 
     @abstractmethod
-    def _plan(self, values: list[Any], *how: Any) -> Plan:
+    def _plan(self, values: list[Any], *how: Any) -> CallPlan:
         """Return the steps of a call with these arguments."""
 
     def _operand(self, i: int, value: Any) -> Any:
@@ -189,13 +189,16 @@ class UserKernel(ABC):
         return allocated, numbers
 
     def _merge(
-        self, layouts: list[Layout], shape: tuple[int, ...]
-    ) -> tuple[list[Layout], tuple[int, ...]]:
+        self, layouts: list[OperandLayout], shape: tuple[int, ...]
+    ) -> tuple[list[OperandLayout], tuple[int, ...]]:
         """The layouts, of joined axes unless the kernel keeps them, and their common shape."""
         return merge_axes(layouts, shape) if self.reduce_dims or not shape else (layouts, shape)
 
     def _describe(
-        self, types: Mapping[str, DType], layouts: Mapping[int, Layout], shape: tuple[int, ...]
+        self,
+        types: Mapping[str, DType],
+        layouts: Mapping[int, OperandLayout],
+        shape: tuple[int, ...],
     ) -> tuple[tuple[Argument, ...], list[int], bool]:
         """The arguments as the code takes them, given the layouts of arrays by their places.
 
@@ -316,7 +319,7 @@ class ElementwiseKernel(UserKernel):
             return None
         return outputs[0] if self.nout == 1 and not self.return_tuple else tuple(outputs)
 
-    def _plan(self, values: list[Any], *how: Any) -> Plan:
+    def _plan(self, values: list[Any], *how: Any) -> CallPlan:
         size, block = how
         shape = self._shape(values, size)
         types = self._types(values)
@@ -328,9 +331,9 @@ class ElementwiseKernel(UserKernel):
                 )
         allocated, numbers = self._complete(values, types, shape)
         if 0 in shape:
-            return Plan(allocated, numbers, None)
+            return CallPlan(allocated, numbers, None)
         bound, follow = self._bind(values, types, shape, int(block))
-        return Plan(allocated, numbers, lambda given: bound(*given, *follow))
+        return CallPlan(allocated, numbers, lambda given: bound(*given, *follow))
 
     def _shape(self, values: Sequence[Any], size: int | None) -> tuple[int, ...]:
         looped = [
@@ -364,7 +367,7 @@ class ElementwiseKernel(UserKernel):
             if isinstance(value, Array) and not parameter.raw
         ]
         layouts = {
-            i: Layout(value.shape, value.strides)
+            i: OperandLayout(value.shape, value.strides)
             for i, value in enumerate(values)
             if isinstance(value, Array)
         }

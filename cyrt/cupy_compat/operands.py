@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cyrt.cupy_compat.parameters import Parameter
+from cyrt.cupy_compat.parameters import UserParameter
 from cyrt.dtypes import DType, dtype
 from cyrt.ndarray import Array
 from cyrt.ops.creation import asarray
@@ -18,7 +18,7 @@ _MOST = {4: 3.4e38, 8: np.inf}
 _PYTHON = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
 
 
-class Layout(NamedTuple):
+class OperandLayout(NamedTuple):
     """The layout of an array in memory: its shape, and its strides in bytes."""
 
     shape: tuple[int, ...]
@@ -37,7 +37,7 @@ class Layout(NamedTuple):
         return sum(abs(step) * max(count - 1, 0) for count, step in zip(*self, strict=True))
 
 
-def operand(kernel: str, parameter: Parameter, value: Any, *, output: bool = False) -> Any:
+def operand(kernel: str, parameter: UserParameter, value: Any, *, output: bool = False) -> Any:
     """Return an argument as an Array, or as a number."""
     if isinstance(value, Array):
         return value
@@ -95,24 +95,24 @@ def broadcast_shape(
         raise ValueError(f"{kernel}: the arguments' shapes do not broadcast: {given}") from None
 
 
-def broadcast_layout(array: Array, shape: tuple[int, ...]) -> Layout:
+def broadcast_layout(array: Array, shape: tuple[int, ...]) -> OperandLayout:
     """The layout of an array that is repeated along new dimensions and dimensions of size 1."""
     new = len(shape) - array.ndim
     strides = [
         0 if own == 1 and count != 1 else step
         for own, count, step in zip(array.shape, shape[new:], array.strides, strict=True)
     ]
-    return Layout(shape, (*[0] * new, *strides))
+    return OperandLayout(shape, (*[0] * new, *strides))
 
 
 def merge_axes(
-    layouts: Sequence[Layout], shape: tuple[int, ...]
-) -> tuple[list[Layout], tuple[int, ...]]:
+    layouts: Sequence[OperandLayout], shape: tuple[int, ...]
+) -> tuple[list[OperandLayout], tuple[int, ...]]:
     """Join the axes that are one to all layouts, in the same order of elements.
 
     Returns
     -------
-    list of Layout, tuple of int
+    list of OperandLayout, tuple of int
         The layouts with as few axes as possible, at least one, and their common shape.
     """
     axes: list[tuple[int, tuple[int, ...]]] = []
@@ -129,11 +129,13 @@ def merge_axes(
     if not axes:
         axes.append((1, (0,) * len(layouts)))
     sizes = tuple(count for count, _ in axes)
-    merged = [Layout(sizes, tuple(steps[i] for _, steps in axes)) for i in range(len(layouts))]
+    merged = [
+        OperandLayout(sizes, tuple(steps[i] for _, steps in axes)) for i in range(len(layouts))
+    ]
     return merged, sizes
 
 
-def is_small(shape: tuple[int, ...], layouts: Sequence[Layout]) -> bool:
+def is_small(shape: tuple[int, ...], layouts: Sequence[OperandLayout]) -> bool:
     """Whether 32 bits hold every size, every stride and every distance in bytes."""
     numbers = [prod(shape), *shape]
     for each in layouts:
@@ -142,7 +144,7 @@ def is_small(shape: tuple[int, ...], layouts: Sequence[Layout]) -> bool:
 
 
 def split(
-    parameters: Sequence[Parameter], values: Sequence[Any]
+    parameters: Sequence[UserParameter], values: Sequence[Any]
 ) -> tuple[list[DType | None], list[DType | None]]:
     """The element types of the arrays, and those of the numbers."""
     return (

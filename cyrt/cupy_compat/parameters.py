@@ -40,7 +40,7 @@ _KEYWORDS = ("raw", "const", "_non_const")
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class UserParameter:
     """A parameter of an elementwise kernel or of a reduction.
 
     Attributes
@@ -79,7 +79,7 @@ def check_name(name: str) -> str:
     return name
 
 
-def parse(text: str, *, const: bool) -> tuple[Parameter, ...]:
+def parse(text: str, *, const: bool) -> tuple[UserParameter, ...]:
     """Read a list of parameters; an empty text has none."""
     if not isinstance(text, str):
         raise TypeError(
@@ -88,7 +88,7 @@ def parse(text: str, *, const: bool) -> tuple[Parameter, ...]:
     return tuple(_parse_one(each, const) for each in text.split(",")) if text.strip() else ()
 
 
-def _parse_one(text: str, const: bool) -> Parameter:
+def _parse_one(text: str, const: bool) -> UserParameter:
     found = _PARAMETER.fullmatch(text)
     if not found:
         raise ValueError(f"parameter {text.strip()!r}: expected a type and a name")
@@ -104,12 +104,12 @@ def _parse_one(text: str, const: bool) -> Parameter:
         )
     const = "const" in keywords or (const and "_non_const" not in keywords)
     named: DType | str = kind if placeholder else _NAMES[kind]
-    return Parameter(found["name"], named, "raw" in keywords, const)
+    return UserParameter(found["name"], named, "raw" in keywords, const)
 
 
 def resolve(
     kernel: str,
-    parameters: Sequence[Parameter],
+    parameters: Sequence[UserParameter],
     arrays: Sequence[DType | None],
     scalars: Sequence[DType | None],
     outputs: int,
@@ -120,7 +120,7 @@ def resolve(
     ----------
     kernel : str
         The name of the kernel, for messages.
-    parameters : sequence of Parameter
+    parameters : sequence of UserParameter
         Inputs, then outputs.
     arrays, scalars : sequence of DType or None
         For each argument its element type if it is an array, and if it is a number; both are None

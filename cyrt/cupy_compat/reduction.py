@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from cyrt.cupy_compat.elementwise import Plan, UserKernel
-from cyrt.cupy_compat.operands import Layout, broadcast_layout, broadcast_shape
+from cyrt.cupy_compat.elementwise import CallPlan, UserKernel
+from cyrt.cupy_compat.operands import OperandLayout, broadcast_layout, broadcast_shape
 from cyrt.cupy_compat.parameters import CPP
 from cyrt.cupy_compat.source import Argument, indexer_declaration, indexer_parameters, prelude
 from cyrt.dtypes import DTYPES, DType
@@ -134,7 +134,7 @@ class ReductionKernel(UserKernel):
         first: Array = self._run(args, (axis, bool(keepdims)), stream)[0]
         return first
 
-    def _plan(self, values: list[Any], *how: Any) -> Plan:
+    def _plan(self, values: list[Any], *how: Any) -> CallPlan:
         axis, keepdims = how
         shape = self._shape(values)
         types = self._types(values)
@@ -146,13 +146,13 @@ class ReductionKernel(UserKernel):
         )
         allocated, numbers = self._complete(values, types, result)
         if 0 in result:
-            return Plan(allocated, numbers, None)
+            return CallPlan(allocated, numbers, None)
         if 0 in shape and not self.identity:
             raise ValueError(
                 f"zero-size array to reduction operation {self.name} which has no identity"
             )
         launch = self._bind(values, types, shape, reduced, kept, result)
-        return Plan(allocated, numbers, launch)
+        return CallPlan(allocated, numbers, launch)
 
     def _shape(self, values: Sequence[Any]) -> tuple[int, ...]:
         given = [
@@ -205,18 +205,18 @@ class ReductionKernel(UserKernel):
         """Return a function that launches one kernel, or two if rows are divided among blocks."""
         order = reduced + kept
         rows, outs = prod(shape[i] for i in reduced), prod(result)
-        layouts: dict[int, Layout] = {}
+        layouts: dict[int, OperandLayout] = {}
         groups: dict[bool, list[int]] = {True: [], False: []}
         for i, (parameter, value) in enumerate(zip(self.params, values, strict=True)):
             if isinstance(value, Array):
-                layouts[i] = Layout(value.shape, value.strides)
+                layouts[i] = OperandLayout(value.shape, value.strides)
                 if not parameter.raw:
                     groups[i < self.nin].append(i)
         permuted = tuple(shape[i] for i in order)
         inputs = []
         for i in groups[True]:
             steps = broadcast_layout(values[i], shape).strides
-            inputs.append(Layout(permuted, tuple(steps[axis] for axis in order)))
+            inputs.append(OperandLayout(permuted, tuple(steps[axis] for axis in order)))
         # The elements of a result are neighbours, or those of neighbouring results are.
         across = bool(kept) and self._is_across(inputs, len(reduced))
         indexers = []
@@ -253,7 +253,7 @@ class ReductionKernel(UserKernel):
         return launch
 
     @staticmethod
-    def _is_across(inputs: Sequence[Layout], reduced: int) -> bool:
+    def _is_across(inputs: Sequence[OperandLayout], reduced: int) -> bool:
         for each in inputs:
             steps = [
                 (abs(step), axis >= reduced)

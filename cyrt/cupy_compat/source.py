@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cyrt.cupy_compat import device_code
-from cyrt.cupy_compat.parameters import CPP, Parameter
+from cyrt.cupy_compat.parameters import CPP, UserParameter
 from cyrt.dtypes import DType
 
 _HALVES = ("float16", "bfloat16")
@@ -18,7 +18,7 @@ class Argument:
 
     Attributes
     ----------
-    parameter : Parameter
+    parameter : UserParameter
         Its declaration.
     dtype : DType
         Its element type.
@@ -30,7 +30,7 @@ class Argument:
         Whether sizes, strides and distances have 32 bits.
     """
 
-    parameter: Parameter
+    parameter: UserParameter
     dtype: DType
     ndim: int
     contiguous: bool

@@ -67,10 +67,10 @@ def from_declaration(text: str) -> Signature:
     """
     if not isinstance(text, str):
         raise TypeError(f"a declaration is a str, got {type(text).__name__}")
-    return _Reader(text).signature()
+    return _DeclarationReader(text).signature()
 
 
-class _Reader:
+class _DeclarationReader:
     def __init__(self, text: str) -> None:
         self.text = text
         self.tokens: list[_Token] = [
@@ -203,7 +203,7 @@ class _Reader:
 class _ParameterReader:
     """One parameter, tokens `start` to `end` of a reader: a type and a declarator."""
 
-    def __init__(self, reader: _Reader, start: int, end: int) -> None:
+    def __init__(self, reader: _DeclarationReader, start: int, end: int) -> None:
         self.r, self.i, self.end = reader, start, end
         # A default argument does not affect the type.
         for i in range(start, end):

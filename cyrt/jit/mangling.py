@@ -3,7 +3,7 @@
 Source of the grammar: "Itanium C++ ABI", section 5.1 "External Names (a.k.a. Mangling)".
 
 INVARIANTS
-- `_Reader.seen` holds the substitution candidates in the ABI's order: every prefix and every
+- `_SymbolReader.seen` holds the substitution candidates in the ABI's order: every prefix and every
   compound type once, none of the built-in types and none of the substitutions themselves.
 - A type that cannot be known for sure gives None, never a guess: a type that is a *member* of
   something that depends on a template argument may be any type at all.
@@ -61,7 +61,7 @@ class _Node:
         return self.kind == "argument" or any(part.depends() for part in self.parts)
 
 
-class _Reader:
+class _SymbolReader:
     def __init__(self, symbol: str) -> None:
         self.s, self.i = symbol, 0
         self.seen: list[_Node] = []
@@ -289,7 +289,7 @@ def from_mangled(symbol: str) -> Signature | None:
     if not symbol.startswith("_Z"):
         return None
     try:
-        reader = _Reader(symbol)
+        reader = _SymbolReader(symbol)
         reader.i = 2
         name, types = reader.encoding()
         arguments: tuple[_Node, ...] = ()
@@ -311,7 +311,7 @@ def variable_name(symbol: str) -> str:
     if not symbol.startswith("_Z"):
         return symbol
     try:
-        reader = _Reader(symbol)
+        reader = _SymbolReader(symbol)
         reader.i = 2
         name = reader.name()
         return _spell(name, ()) if reader.i == len(symbol) else symbol
@@ -328,7 +328,7 @@ def from_probe(symbol: str) -> tuple[Parameter, ...] | None:
         The symbol of ``probe<void(float, const float*)>``: ``_Z5probeIFvfPKfEEvv``.
     """
     try:
-        reader = _Reader(symbol)
+        reader = _SymbolReader(symbol)
         reader.match("_Z")
         name = reader.name()
         if name.kind != "instance" or name.parts[1].kind != "function":

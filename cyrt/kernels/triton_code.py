@@ -30,7 +30,7 @@ _NEEDED = ("name", "shared", "num_warps", "target")
 _SCRATCH = ("global_scratch_size", "profile_scratch_size")
 
 
-class Code(NamedTuple):
+class TritonCode(NamedTuple):
     """A compiled kernel and the geometry of its launches.
 
     Attributes
@@ -122,7 +122,7 @@ def _metadata(compiled: Any, *needed: str) -> Any:
 
 def _read_code(
     compiled: Any, signature: Signature, capability: tuple[int, int], emulated: bool
-) -> Code:
+) -> TritonCode:
     """Check a compiled kernel against the device, and choose its PTX or its cubin."""
     metadata = _metadata(compiled, *_NEEDED)
     target = metadata.target
@@ -151,7 +151,7 @@ def _read_code(
         )
     hidden = sum(hasattr(metadata, each) for each in _SCRATCH)
     parameters = signature.parameters + (pointer("void", const=False),) * hidden
-    return Code(
+    return TritonCode(
         _image(compiled, name, int(target.arch), capability, emulated),
         Signature(name, parameters),
         hidden,
@@ -231,7 +231,7 @@ class Compiled:
         self.by_value = [False] * len(self.parameters)
         self.signature = Signature(self.name, tuple(self.parameters))
 
-    def code_for(self, forms: bytes, capability: tuple[int, int], emulated: bool) -> Code:
+    def code_for(self, forms: bytes, capability: tuple[int, int], emulated: bool) -> TritonCode:
         """Return the code; raise an error if the device cannot run it."""
         return _read_code(self._compiled, self.signature, capability, emulated)
 
@@ -326,7 +326,7 @@ class Function:
         self.by_value = special
         self.signature = Signature(self.name, tuple(self.parameters))
 
-    def code_for(self, forms: bytes, capability: tuple[int, int], emulated: bool) -> Code:
+    def code_for(self, forms: bytes, capability: tuple[int, int], emulated: bool) -> TritonCode:
         """Compile the variant for these forms of the arguments (see `triton`)."""
         import triton
         from triton.backends.compiler import GPUTarget

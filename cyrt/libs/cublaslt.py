@@ -72,7 +72,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
 }
 
 
-class Library(CLibrary):
+class CublasLt(CLibrary):
     """An opened cuBLASLt. Versions are such as 130100 for 13.1.0."""
 
     title, file = "cuBLASLt", "cublasLt"
@@ -99,21 +99,14 @@ class Library(CLibrary):
         return name, text
 
 
-def open_library(path: str) -> tuple[Library | None, str]:
-    """Open the library at a path; return it, or None and why it cannot be used."""
-    return open_path(Library, path)
-
-
-@functools.cache
-def find() -> tuple[Library | None, str]:
-    """Find and open the library, once; return it, or None and why there is none."""
-    return find_installed(Library)
+open_library = functools.partial(open_path, CublasLt)
+find = functools.cache(functools.partial(find_installed, CublasLt))
 
 
 _handles = Handles()
 
 
-def _handle(library: Library, ordinal: int, epoch: int) -> c_void_p:
+def _handle(library: CublasLt, ordinal: int, epoch: int) -> c_void_p:
     """This thread's handle; the device's context is current."""
     key = library.path, ordinal, epoch
     if key not in _handles.by_device:
@@ -179,7 +172,7 @@ class Product:
 
     Parameters
     ----------
-    library : Library
+    library : CublasLt
     ordinal, epoch : int
         The device and the epoch of its context, which is current.
     a, b, c, d : Matrix
@@ -206,7 +199,7 @@ class Product:
 
     def __init__(
         self,
-        library: Library,
+        library: CublasLt,
         ordinal: int,
         epoch: int,
         matrices: Sequence[Matrix],

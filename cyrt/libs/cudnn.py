@@ -30,7 +30,7 @@ IMAGE, FILTER, RESULT, BIAS = 1, 2, 3, 4
 COMPUTED = {FORWARD: RESULT, BACKWARD_DATA: IMAGE, BACKWARD_FILTER: FILTER}
 
 
-class Library:
+class Cudnn:
     """cuDNN, opened by its frontend.
 
     Attributes
@@ -47,7 +47,7 @@ class Library:
         self.dotted = dotted(self.version)
 
 
-def open_frontend(frontend: Any) -> tuple[Library | None, str]:
+def open_frontend(frontend: Any) -> tuple[Cudnn | None, str]:
     """Return the library that the package ``cudnn`` has opened, or None and why it cannot be
     used."""
     version = str(getattr(frontend, "__version__", "an unknown version"))
@@ -55,7 +55,7 @@ def open_frontend(frontend: Any) -> tuple[Library | None, str]:
     if numbers < MINIMUM_FRONTEND:
         return None, f"nvidia-cudnn-frontend {version} is too old; 1.18 or newer is needed"
     try:
-        library = Library(frontend)
+        library = Cudnn(frontend)
     except RuntimeError as error:
         return None, f"cuDNN cannot be opened: {error}"
     if library.version < MINIMUM_VERSION:
@@ -69,7 +69,7 @@ _NOT_LOADED = (ImportError, OSError, RuntimeError, AttributeError, AssertionErro
 
 
 @functools.cache
-def find() -> tuple[Library | None, str]:
+def find() -> tuple[Cudnn | None, str]:
     """Find and open the library, once; return it, or None and why there is none."""
     from cuda import pathfinder  # it is not loaded before it is needed
 
@@ -86,7 +86,7 @@ def find() -> tuple[Library | None, str]:
 _handles = Handles()
 
 
-def _handle(library: Library, ordinal: int, epoch: int) -> Any:
+def _handle(library: Cudnn, ordinal: int, epoch: int) -> Any:
     """This thread's handle; the device's context is current."""
     key = id(library.frontend), ordinal, epoch
     if key not in _handles.by_device:
@@ -106,7 +106,7 @@ class _LibraryErrors:
     converted to text only if there is an error, because that takes a tenth of the time of a call.
     """
 
-    def __init__(self, call: str, library: Library, detail: object) -> None:
+    def __init__(self, call: str, library: Cudnn, detail: object) -> None:
         frontend = library.frontend
         self._caught = (frontend.cudnnGraphNotSupportedError, RuntimeError, ValueError)
         self._call = call
@@ -196,7 +196,7 @@ class Problem:
         return {IMAGE: self.image, FILTER: self.filter, RESULT: self.result}
 
 
-class Operation:
+class CudnnCall:
     """An operation with the plans that the library offers for it, in the order of its heuristics,
     which put the fastest first.
 
@@ -206,7 +206,7 @@ class Operation:
 
     Parameters
     ----------
-    library : Library
+    library : Cudnn
     ordinal, epoch : int
         The device and the epoch of its context, which is current.
     problem : Problem or AttentionProblem
@@ -233,7 +233,7 @@ class Operation:
 
     def __init__(
         self,
-        library: Library,
+        library: Cudnn,
         ordinal: int,
         epoch: int,
         problem: Any,
@@ -349,7 +349,7 @@ class Operation:
             self._graph.execute_plan_at_index(pointers, workspace, self._index, handle)
 
 
-class Convolution(Operation):
+class Convolution(CudnnCall):
     """A convolution. Plans that round float32 are left out, unless that is allowed."""
 
     def _make_graph(self, handle: Any) -> Any:
@@ -434,12 +434,12 @@ class AttentionProblem:
         )
 
 
-class Attention(Operation):
+class Attention(CudnnCall):
     """Attention.
 
     Parameters
     ----------
-    library : Library
+    library : Cudnn
     ordinal, epoch : int
         The device and the epoch of its context, which is current.
     problem : AttentionProblem
@@ -456,7 +456,7 @@ class Attention(Operation):
 
     def __init__(
         self,
-        library: Library,
+        library: Cudnn,
         ordinal: int,
         epoch: int,
         problem: AttentionProblem,

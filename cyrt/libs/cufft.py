@@ -55,7 +55,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
 }
 
 
-class Library(CLibrary):
+class CuFft(CLibrary):
     """An opened cuFFT. Versions are such as 12500 for 12.5.0."""
 
     title, file = "cuFFT", "cufft"
@@ -74,15 +74,8 @@ class Library(CLibrary):
         return f"CUFFT_{STATUSES.get(status, status)}", "see cufftResult in cufft.h"
 
 
-def open_library(path: str) -> tuple[Library | None, str]:
-    """Open the library at a path; return it, or None and why it cannot be used."""
-    return open_path(Library, path)
-
-
-@functools.cache
-def find() -> tuple[Library | None, str]:
-    """Find and open the library, once; return it, or None and why there is none."""
-    return find_installed(Library)
+open_library = functools.partial(open_path, CuFft)
+find = functools.cache(functools.partial(find_installed, CuFft))
 
 
 @dataclass(frozen=True)
@@ -113,7 +106,7 @@ class Transform:
 
     Parameters
     ----------
-    library : Library
+    library : CuFft
     ordinal, epoch : int
         The device and the epoch of its context, which is current.
     sizes : tuple of int
@@ -144,7 +137,7 @@ class Transform:
 
     def __init__(
         self,
-        library: Library,
+        library: CuFft,
         ordinal: int,
         epoch: int,
         sizes: Sequence[int],

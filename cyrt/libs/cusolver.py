@@ -41,7 +41,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
 }
 
 
-class Library(CLibrary):
+class CuSolver(CLibrary):
     """An opened cuSOLVER. Versions are such as 12401 for 12.4.1."""
 
     title, file = "cuSOLVER", "cusolver"
@@ -84,15 +84,8 @@ class Library(CLibrary):
         return made.value or 0
 
 
-def open_library(path: str) -> tuple[Library | None, str]:
-    """Open the library at a path; return it, or None and why it cannot be used."""
-    return open_path(Library, path)
-
-
-@functools.cache
-def find() -> tuple[Library | None, str]:
-    """Find and open the library, once; return it, or None and why there is none."""
-    return find_installed(Library)
+open_library = functools.partial(open_path, CuSolver)
+find = functools.cache(functools.partial(find_installed, CuSolver))
 
 
 @dataclass(frozen=True)

@@ -115,7 +115,7 @@ def open_path(kind: type[L], path: str) -> tuple[L | None, str]:
 
 
 def find_installed(kind: type[L]) -> tuple[L | None, str]:
-    """Find and open the library; return it, or None and why there is none."""
+    """Find and open the installed library; return it, or None and why there is none."""
     from cuda import pathfinder  # it is not loaded before it is needed
 
     try:

@@ -61,7 +61,7 @@ class _Clock:
         self.uncertainty = max(self.uncertainty, closest // 2)
 
 
-class _Batch(NamedTuple):
+class _TracedBatch(NamedTuple):
     """A batch whose events may not have been reached yet."""
 
     name: str
@@ -121,7 +121,7 @@ class Profile:
             raise RuntimeError(f"a profile is being written already, to {Profile._current._path}")
         self._file = open(self._path, "w", encoding="utf-8")
         self._events: list[dict[str, Any]] = []
-        self._batches: deque[_Batch] = deque()
+        self._batches: deque[_TracedBatch] = deque()
         self._clocks: dict[int, _Clock] = {}
         self._streams: dict[int, tuple[int, int]] = {}  # device and row, by the state's address
         self._note = ""
@@ -192,7 +192,7 @@ class Profile:
             self._span("commit", _HOST, row, commit.time, now, details)
             self._span("launch", _HOST, row, launching, end, {})
             self._batches.append(
-                _Batch(
+                _TracedBatch(
                     names[0] if len(names) == 1 else f"{len(names)} operations",
                     commit.device,
                     row,

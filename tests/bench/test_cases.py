@@ -13,7 +13,7 @@ from outside import only_graphs
 import cyrt
 from cyrt.bench import kernels, program
 from cyrt.bench.cases import CASES
-from cyrt.bench.floors import Chain as Floor
+from cyrt.bench.floors import Floor
 from cyrt.bench.measurement import Bench
 
 

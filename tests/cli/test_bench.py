@@ -14,7 +14,7 @@ from cyrt import settings
 from cyrt.bench import kernels, program
 from cyrt.bench.cases import CASES
 from cyrt.bench.floor_cases import FLOORS
-from cyrt.bench.row import Row
+from cyrt.bench.result import BenchResult
 from cyrt.cli import bench, main
 from cyrt.cli.bench_plot import draw
 from cyrt.cli.bench_report import Report
@@ -192,10 +192,13 @@ def test_a_picture_without_matplotlib(monkeypatch, capsys):
 def test_two_files_are_compared(tmp_path, capsys):
     rows = [
         [
-            Row("floor", "C loop", "cuLaunchKernel", 2.5),
-            Row("case", "chain", "full edges", 0.25, 1.0),
+            BenchResult("floor", "C loop", "cuLaunchKernel", 2.5),
+            BenchResult("case", "chain", "full edges", 0.25, 1.0),
         ],
-        [Row("case", "chain", "full edges", 0.5, 0.75), Row("peer", "torch", "eager", 5.0)],
+        [
+            BenchResult("case", "chain", "full edges", 0.5, 0.75),
+            BenchResult("peer", "torch", "eager", 5.0),
+        ],
     ]
     files = [tmp_path / "a.json", tmp_path / "b.json"]
     for file, device, found in zip(files, ("one", "other"), rows, strict=True):
@@ -216,11 +219,11 @@ def test_the_picture_has_a_bar_for_each_time(tmp_path):
     pytest.importorskip("matplotlib")
     file = tmp_path / "bars.svg"
     rows = [
-        Row("floor", "C loop", "cuLaunchKernel", 2.5, 2.75),
-        Row("case", "chain", "full edges", 0.25),
-        Row("peer", "torch", "", note="no GPU"),
-        Row("peer", "jax", "jitted", 35.0),
-        Row("other", "import", "import cyrt", 20000.0),
+        BenchResult("floor", "C loop", "cuLaunchKernel", 2.5, 2.75),
+        BenchResult("case", "chain", "full edges", 0.25),
+        BenchResult("peer", "torch", "", note="no GPU"),
+        BenchResult("peer", "jax", "jitted", 35.0),
+        BenchResult("other", "import", "import cyrt", 20000.0),
     ]
     draw(Report("a device", False, (9, 0), {}, rows), file)
     root = ElementTree.parse(file).getroot()

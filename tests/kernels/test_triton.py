@@ -258,7 +258,9 @@ def forms(monkeypatch):
             f'extern "C" __global__ void k({text}) {{ {store} }}', arch="compute_75"
         )
         hidden = (triton_code.pointer("void", const=False),) * 2
-        return triton_code.Code(image.code, Signature("k", (*left, *hidden)), 2, 64, 0, 1, False)
+        return triton_code.TritonCode(
+            image.code, Signature("k", (*left, *hidden)), 2, 64, 0, 1, False
+        )
 
     monkeypatch.setattr(triton_code.Function, "code_for", code_for)
     return found

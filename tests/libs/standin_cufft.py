@@ -74,7 +74,7 @@ def _three(sizes):
     return [1] * (3 - len(sizes)) + list(sizes)
 
 
-class Standin(cufft.Library):
+class Standin(cufft.CuFft):
     """The library. `status`: what plans are refused with; `workspace`: their bytes."""
 
     def __init__(self):

@@ -25,7 +25,7 @@ ANY_PIVOT = 10**9  # the pivot of a column of NaN
 INTERNAL_ERROR = 7
 
 
-class Standin(cusolver.Library):
+class Standin(cusolver.CuSolver):
     """The library.
 
     `status`: what the calls of functions end with, by name; `workspace` and `host`: the bytes that

@@ -30,7 +30,7 @@ def standin(built):
 
 @pytest.fixture
 def library(standin):
-    return cublaslt.Library(standin.path)
+    return cublaslt.CublasLt(standin.path)
 
 
 def square(dtype="float32", size=8):
@@ -219,7 +219,7 @@ def test_values_and_sizes_are_the_headers(tmp_path):
         },
         **{name: (TYPE_NAMES[name], value) for name, value in cublaslt.DATA_TYPES.items()},
         "success": ("CUBLAS_STATUS_SUCCESS", 0),
-        "no memory": ("CUBLAS_STATUS_ALLOC_FAILED", cublaslt.Library.no_memory),
+        "no memory": ("CUBLAS_STATUS_ALLOC_FAILED", cublaslt.CublasLt.no_memory),
         "algo": ("sizeof(cublasLtMatmulAlgo_t)", ctypes.sizeof(cublaslt.Algo)),
         "result": (
             "sizeof(cublasLtMatmulHeuristicResult_t)",

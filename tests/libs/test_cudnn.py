@@ -21,7 +21,7 @@ def standin(monkeypatch):
 
 @pytest.fixture
 def library(standin):
-    return cudnn.Library(standin)
+    return cudnn.Cudnn(standin)
 
 
 def problem(**options):

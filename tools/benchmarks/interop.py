@@ -18,7 +18,7 @@ import numpy as np
 from common import Library, Row, Session, main
 
 import cyrt
-from cyrt.bench.floors import Chain
+from cyrt.bench.floors import Floor
 from cyrt.bench.kernels import Kernels
 
 try:
@@ -89,7 +89,7 @@ def _floor(session: Session) -> Row:
     x, b = cyrt.Buffer(4 * N), cyrt.Buffer(4 * N)
     x.copy_from(np.zeros(N, np.float32))
     b.copy_from(np.ones(N, np.float32))
-    chain = Chain(Kernels().add, GRID, BLOCK, x, b, N)
+    chain = Floor(Kernels().add, GRID, BLOCK, x, b, N)
     loops = 1 if session.small else LOOPS
     times = [chain.launch(CALLS)[0] for _ in range(loops)]
     found = np.empty(N, np.float32)

@@ -452,12 +452,14 @@ def measure(name: str, rounds: int) -> list[dict[str, Any]]:
 def main(arguments: list[str] | None = None) -> int:
     """Measure all peers, or the named ones, and print and write their rows."""
     from cyrt.bench.cases import CASES, Case
-    from cyrt.bench.row import Row
+    from cyrt.bench.result import BenchResult
     from cyrt.cli.bench import run_script
 
     def case(name: str) -> Case:
         return Case(
-            lambda bench: (Row("peer", name, **found) for found in measure(name, bench.rounds))
+            lambda bench: (
+                BenchResult("peer", name, **found) for found in measure(name, bench.rounds)
+            )
         )
 
     return run_script({"chain": CASES["chain"], **{name: case(name) for name in PEERS}}, arguments)

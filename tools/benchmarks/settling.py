@@ -23,7 +23,7 @@ from rounds.transformer import Decoding
 
 import cyrt
 from cyrt.bench.cases import Case
-from cyrt.bench.row import Row
+from cyrt.bench.result import BenchResult
 from cyrt.cli.bench import run_script
 from cyrt.graph import plan_cache
 from cyrt.graph.plan import Plan
@@ -106,7 +106,7 @@ def _measure(program: Rounds, rounds: int, *, commit: bool) -> tuple[float, floa
 
 def measure(
     name: str, what: str, make: Callable[[], Rounds], rounds: int, *, commit: bool, emulated: bool
-) -> Row:
+) -> BenchResult:
     """Measure a program, check its results, and return its row."""
     gc.collect()
     cyrt.trim_memory()
@@ -127,7 +127,7 @@ def measure(
     memory = cyrt.memory_stats()
     held = _count_execs(launches)
     program.check()
-    return Row(
+    return BenchResult(
         "case",
         name,
         what + (", a commit a round" if commit else ""),
@@ -143,11 +143,13 @@ def measure(
     )
 
 
-def run(stream: Callable[[], cyrt.Stream], rounds: int, *, emulated: bool) -> Iterator[Row]:
+def run(stream: Callable[[], cyrt.Stream], rounds: int, *, emulated: bool) -> Iterator[BenchResult]:
     """Yield a row for every program, each on its own stream."""
     for what, make in PROGRAMS.items():
         if emulated and what == ONLY_ON_A_GPU:
-            yield Row("case", "programs", what, note="on a GPU only: takes minutes on a CPU")
+            yield BenchResult(
+                "case", "programs", what, note="on a GPU only: takes minutes on a CPU"
+            )
             continue
         for commit in (False, True):
             with stream():

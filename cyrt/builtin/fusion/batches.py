@@ -39,7 +39,7 @@ _functions: dict[tuple[int, int, str], LoadedFunction] = {}
 _Address = tuple[int, int, int, int, list[tuple[int, int]]]
 
 
-class Kernel(NamedTuple):
+class FusedKernel(NamedTuple):
     """A kernel of a fused plan."""
 
     fused: Fused
@@ -123,13 +123,13 @@ class _Batch:
         self.units = Units(self.depends)
         self.runs: dict[int, Run] = {}  # the run of each unit that has one
 
-    def kernels(self) -> list[Kernel]:
+    def kernels(self) -> list[FusedKernel]:
         """Return the kernels of more than one operation."""
         self._find_runs()
         return [kernel for runs in self._sets() for kernel in self._generate(runs)]
 
     def plan(
-        self, kernels: Sequence[Kernel], functions: Mapping[int, LoadedFunction]
+        self, kernels: Sequence[FusedKernel], functions: Mapping[int, LoadedFunction]
     ) -> list[tuple[Any, list[int]]]:
         """Return the nodes of the fused plan, as `Fusion.complete` takes them. `functions` has the
         function of each kernel, by its first node."""
@@ -286,7 +286,7 @@ class _Batch:
         if len(units) > 1:
             self.units.join(units)
 
-    def _generate(self, runs: Sequence[Run]) -> list[Kernel]:
+    def _generate(self, runs: Sequence[Run]) -> list[FusedKernel]:
         """Return the kernel of runs that can be one launch; more, or none, if it exceeds limits."""
         if sum(len(run.nodes) for run in runs) < 2:
             return []
@@ -296,6 +296,6 @@ class _Batch:
             unwritten = [
                 node for run, each in zip(runs, stored, strict=True) for node in run.outputs - each
             ]
-            return [Kernel(fused, unwritten)]
+            return [FusedKernel(fused, unwritten)]
         half = len(runs) // 2
         return self._generate(runs[:half]) + self._generate(runs[half:]) if half else []

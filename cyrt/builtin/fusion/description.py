@@ -101,7 +101,7 @@ class Access:
 
 
 @dataclass(frozen=True, slots=True)
-class Reduction:
+class FusedReduction:
     """How the kernel of a reduction divides rows between threads: sums have an order by that.
 
     Attributes
@@ -128,7 +128,7 @@ class Reduction:
 
 
 @dataclass(frozen=True, slots=True)
-class Product:
+class FusedProduct:
     """How the kernel of a product computes its results, which other operations may follow.
 
     Attributes
@@ -148,7 +148,7 @@ class Product:
         The memory that it reads.
     """
 
-    code: matmul.Code
+    code: matmul.KernelCode
     params: bytes
     addresses: tuple[tuple[int, int], ...]
     early: int | None
@@ -171,15 +171,15 @@ class Operation:
         The number of elements that it writes; of a reduction, that it reads.
     operands : tuple of Access
         The output, and the inputs that are read element by element.
-    reduction : Reduction or None
-    product : Product or None
+    reduction : FusedReduction or None
+    product : FusedProduct or None
     """
 
     row: Row
     size: int
     operands: tuple[Access, ...]
-    reduction: Reduction | None = None
-    product: Product | None = None
+    reduction: FusedReduction | None = None
+    product: FusedProduct | None = None
 
     @property
     def addresses(self) -> list[tuple[int, int]]:
@@ -364,7 +364,7 @@ def _reduce_rows(row: Row, launch: _Launch) -> Operation:
             Access(target, row.output, merged(results), 8),
             Access(source, row.dtype, merged(kept), 0),
         ),
-        Reduction(length, block[:2], items, unpack_from("<d", params, _DIVISOR)[0]),
+        FusedReduction(length, block[:2], items, unpack_from("<d", params, _DIVISOR)[0]),
     )
 
 
@@ -403,7 +403,7 @@ def _result_size(struct: str, params: bytes, blocks: int) -> int:
     return blocks // tiles * number(316) * number(320)
 
 
-def _product(code: matmul.Code, row: Row, launch: _Launch) -> Operation:
+def _product(code: matmul.KernelCode, row: Row, launch: _Launch) -> Operation:
     if row.dtype.startswith("complex") or row.dtype == "float64":
         raise ValueError("a product of which compilers make different code")
     where = _MEMBERS[code.struct]
@@ -420,7 +420,7 @@ def _product(code: matmul.Code, row: Row, launch: _Launch) -> Operation:
     addresses = [(unpack_from("<Q", params, word)[0], word) for word in where.operands]
     return Operation(
         *(row, size, (output,)),
-        product=Product(
+        product=FusedProduct(
             *(code, bytes(params), tuple(addresses), where.early),
             *(launch.grid, launch.block, launch.smem, launch.reads),
         ),

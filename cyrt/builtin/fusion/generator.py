@@ -16,7 +16,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from struct import pack, pack_into
 
-from cyrt.builtin.fusion.description import VECTOR_BYTES, Access, Product
+from cyrt.builtin.fusion.description import VECTOR_BYTES, Access, FusedProduct
 from cyrt.builtin.fusion.run import MAX_WORDS, Run, Value, cuts_of, peak_words, shape_of, strides_in
 from cyrt.builtin.row import Row
 from cyrt.dtypes import dtype
@@ -115,7 +115,7 @@ class _Part:
     threads: int = 0
     rows: int = 0
     block: tuple[int, int] | None = None  # the block of a reduction
-    product: Product | None = None
+    product: FusedProduct | None = None
 
 
 def generate(

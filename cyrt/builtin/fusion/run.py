@@ -22,10 +22,10 @@ from itertools import pairwise
 from cyrt.builtin.fusion.description import (
     VECTOR_BYTES,
     Access,
+    FusedProduct,
+    FusedReduction,
     Layout,
     Operation,
-    Product,
-    Reduction,
     Span,
     rescaled,
 )
@@ -80,17 +80,17 @@ class Run:
     ----------
     size : int
         The number of elements of the index space; 0 while the run is empty.
-    reduction : Reduction or None
+    reduction : FusedReduction or None
         How it divides rows; None: it has no reduction.
-    product : Product or None
+    product : FusedProduct or None
     values : list of Value
         In the order in which they appear.
     """
 
     def __init__(self) -> None:
         self.size = 0
-        self.reduction: Reduction | None = None
-        self.product: Product | None = None
+        self.reduction: FusedReduction | None = None
+        self.product: FusedProduct | None = None
         self.values: list[Value] = []
         self._nodes: list[tuple[int, Operation]] = []
         self._cuts: frozenset[int] = frozenset()

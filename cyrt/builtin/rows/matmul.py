@@ -18,7 +18,7 @@ SERVED = {
 }
 
 
-class Code(NamedTuple):
+class KernelCode(NamedTuple):
     """The C++ of a kernel.
 
     Attributes
@@ -38,11 +38,11 @@ class Code(NamedTuple):
 
 # The kernels by the suffixes of their names; `T` is the element type.
 KERNELS = {
-    "": Code("Product", "product<T, cyrt::Large<T>>", "(256, 2)"),
-    "_small": Code("Product", "product<T, cyrt::Small<T>>", "(64)"),
-    "_rows": Code("Dot", "rows<T>", "(256)"),
-    "_columns": Code("Dot", "columns<T>", "(1024)"),
-    "_parts": Code("Parts", "sum_parts<T>", "(256)"),
+    "": KernelCode("Product", "product<T, cyrt::Large<T>>", "(256, 2)"),
+    "_small": KernelCode("Product", "product<T, cyrt::Small<T>>", "(64)"),
+    "_rows": KernelCode("Dot", "rows<T>", "(256)"),
+    "_columns": KernelCode("Dot", "columns<T>", "(1024)"),
+    "_parts": KernelCode("Parts", "sum_parts<T>", "(256)"),
 }
 # The ends of the names of the kernels for products of few rows, whose matrix lies along the summed
 # dimension or across it: the maximum number of rows, and the rows of a tile of the matrix.
@@ -58,7 +58,7 @@ SKINNY = {
 MOST_ROWS = {"float16": 64, "bfloat16": 64, "float32": 16}
 
 
-def _skinny(name: str, layout: str, sizes: str) -> Code:
+def _skinny(name: str, layout: str, sizes: str) -> KernelCode:
     """The kernel for products of few rows of an element type and a layout of the matrix; `sizes` is
     the end of its name."""
     rows, tile = map(int, sizes.split("x"))
@@ -67,17 +67,17 @@ def _skinny(name: str, layout: str, sizes: str) -> Code:
     if name != "float32":
         tiles = tile // 16
         function = f"skinny_ring<T, cyrt::{sums}Ring<T, {tiles}>, {eights}>"
-        return Code("Skinny", function, f"(32 * RING_WARPS({tiles}), 1)")
+        return KernelCode("Skinny", function, f"(32 * RING_WARPS({tiles}), 1)")
     matrix = "cyrt::AlongSum<T, 1>" if sums == "Along" else f"cyrt::AcrossSum<{tile}>"
     shape = f"({eights}, sizeof(T))"
-    return Code(
+    return KernelCode(
         "Skinny",
         f"skinny<T, {matrix}, {eights}, SKINNY_STEPS{shape}>",
         f"(32 * SKINNY_WARPS{shape}, SKINNY_BLOCKS(sizeof(T)))",
     )
 
 
-def kernels(name: str) -> dict[str, Code]:
+def kernels(name: str) -> dict[str, KernelCode]:
     """The kernels of an element type, in the order of cyrt/builtin/matmul.pyx."""
     found = dict(KERNELS)
     for layout, types in SKINNY.items():
@@ -86,7 +86,7 @@ def kernels(name: str) -> dict[str, Code]:
     of = re.compile(r"\bT\b")
     cpp = dtype(name).cpp
     return {
-        suffix: Code(code.struct, of.sub(cpp, code.function), of.sub(cpp, code.bounds))
+        suffix: KernelCode(code.struct, of.sub(cpp, code.function), of.sub(cpp, code.bounds))
         for suffix, code in found.items()
     }
 
