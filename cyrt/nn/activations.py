@@ -12,70 +12,36 @@ from cyrt.ops.creation import empty_like
 from cyrt.ops.elementwise import Elementwise as _Elementwise
 from cyrt.ops.signatures import Binary as _Binary
 from cyrt.ops.signatures import Unary as _Unary
+from cyrt.ops.signatures import documented
 from cyrt.ops.ternary import ternary
 
-_TEXT = """{summary}
-
-Parameters
-----------
-{operands} : Array
-    A real floating-point type; bool and integers are converted to float32. Operands broadcast. If
-    none is an array, the result is a NumPy number.
-out : Array, optional
-    The array that receives the result, cast to the array's type within its kind; it may be an
-    operand.
-where : Array or bool, optional
-    Type bool: the elements of `out` that receive the result; others keep their values. Default:
-    all.
-dtype : DType, optional
-    Type of the result, to which operands are cast first, within their kind.
-
-Returns
--------
-Array
-    {result}
-
-Raises
-------
-TypeError
-    An operand has an unsupported type or is a NumPy array, or the types do not promote.
-ValueError
-    The shapes do not broadcast, the arrays are on two devices, or `out` has another shape.
-
-Notes
------
-{notes}
-
-Examples
---------
->>> import cyrt
->>> {call}
-Array({shown}, dtype=float32)
-"""
 _X = "cyrt.asarray([-1.0, 0.0, 2.0])"
 _LIMITS = "The result at an infinity is the limit there; NaN gives NaN."
 
 
-def _activation(name: str, summary: str, notes: str, shown: str = "") -> _Unary:
-    text = _TEXT.format(
-        summary=summary,
-        operands="x",
-        result="An array of x's shape and type.",
-        notes=notes,
-        call=f"cyrt.nn.{name}({_X}).round(3)",
-        shown=shown,
+def _documented(summary: str, operands: str, result: str, notes: str, call: str, shown: str) -> str:
+    kinds = "A real floating-point type; bool and integers are converted to float32"
+    if "," in operands:
+        kinds += ". Operands broadcast"
+    example = f"cyrt.nn.{call}.round(3)", f"Array({shown}, dtype=float32)"
+    return documented(summary, f"{operands} : Array", kinds, result, notes, example)
+
+
+def _activation(name: str, summary: str, notes: str, shown: str) -> _Unary:
+    text = _documented(
+        summary, "x", "An array of x's shape and type", notes, f"{name}({_X})", shown
     )
     return _Elementwise(name, ("x",), text, "cyrt.nn")
 
 
 def _vjp(name: str, shown: str = "") -> _Binary:
-    text = _TEXT.format(
-        summary=f"Compute the gradient of :func:`{name}`'s input from that of its result.",
-        operands="g, x",
-        result="The gradient of x: g times the derivative at x.",
-        notes="g is the gradient of the result.",
-        call=f"cyrt.nn.{name}_vjp(cyrt.ones(3), {_X}).round(3)",
-        shown=shown,
+    text = _documented(
+        f"Compute the gradient of :func:`{name}`'s input from that of its result.",
+        "g, x",
+        "The gradient of x: g times the derivative at x",
+        "g is the gradient of the result.",
+        f"{name}_vjp(cyrt.ones(3), {_X})",
+        shown,
     )
     return _Elementwise(f"{name}_vjp", ("g", "x"), text, "cyrt.nn")
 
@@ -124,13 +90,13 @@ hardswish_vjp = _vjp("hardswish", "[0.167, 0.5  , 1.167]")
 swiglu: _Binary = _Elementwise(
     "swiglu",
     ("gate", "up"),
-    _TEXT.format(
-        summary="The product of up and :func:`silu` of the gate.",
-        operands="gate, up",
-        result="An array of the broadcast shape, and of the type to which both promote.",
-        notes="Shazeer, arXiv:2002.05202.",
-        call=f"cyrt.nn.swiglu({_X}, cyrt.asarray(10.0)).round(3)",
-        shown="[-2.689,  0.   , 17.616]",
+    _documented(
+        "The product of up and :func:`silu` of the gate.",
+        "gate, up",
+        "An array of the broadcast shape, and of the type to which both promote",
+        "Shazeer, arXiv:2002.05202.",
+        f"swiglu({_X}, cyrt.asarray(10.0))",
+        "[-2.689,  0.   , 17.616]",
     ),
     "cyrt.nn",
 )

@@ -10,6 +10,7 @@ from cyrt.builtin.rows import elementwise as _rows
 from cyrt.ops.elementwise import Elementwise as _Elementwise
 from cyrt.ops.signatures import Binary as _Binary
 from cyrt.ops.signatures import Unary as _Unary
+from cyrt.ops.signatures import documented as _documented
 
 _KINDS = {
     "biufc": "Any element type",
@@ -21,44 +22,6 @@ _KINDS = {
     "fc": "A floating-point type; bool and integers are converted to float32",
     "f": "A real floating-point type; bool and integers are converted to float32",
 }
-_TEXT = """{summary}
-
-Parameters
-----------
-{operands}
-    {kinds}. If no operand is an array, the result is a NumPy number.
-out : Array, optional
-    The array that receives the result, cast to the array's type within its kind; it may be an
-    operand.
-where : Array or bool, optional
-    Type bool: the elements of `out` that receive the result; others keep their values. Default:
-    all.
-dtype : DType, optional
-    Type of the result, to which operands are cast first, within their kind.
-
-Returns
--------
-Array
-    An array of {shape} and of {type}; or `out`.
-
-Raises
-------
-TypeError
-    An operand has an unsupported type or is a NumPy array, or the types do not promote.
-ValueError
-    The shapes do not broadcast, the arrays are on two devices, or `out` has another shape.
-
-Notes
------
-{notes}
-{example}"""
-_EXAMPLE = """
-Examples
---------
->>> import cyrt
->>> {expression}
-{result}
-"""
 # An expression, and what it gives.
 _EXAMPLES = {
     "abs": ("cyrt.abs(cyrt.asarray([-1, 0, 2]))", "Array([1, 0, 2], dtype=int64)"),
@@ -110,6 +73,7 @@ def _function(
 ) -> _Elementwise:
     alone = len(operands) == 1
     kinds = set("".join((_rows.UNARY if alone else _rows.BINARY)[name]))
+    shape = "x's shape" if alone else "the shape to which both broadcast"
     if name in _rows.TO_BOOL:
         result = "bool"
     elif alone:
@@ -118,22 +82,17 @@ def _function(
         )
     else:
         result = "the type to which both promote"
-    example = ""
-    if name in _EXAMPLES:
-        expression, value = _EXAMPLES[name]
-        example = _EXAMPLE.format(expression=expression, result=value)
     return _Elementwise(
         name,
         operands,
-        _TEXT.format(
-            summary=summary,
-            kinds=_KINDS["".join(each for each in "biufc" if each in kinds)],
-            operands=", ".join(operands)
+        _documented(
+            summary,
+            ", ".join(operands)
             + (" : Array" if alone else " : Array, number or sequence of numbers"),
-            shape="x's shape" if alone else "the shape to which both broadcast",
-            type=result,
-            notes=" ".join(filter(None, (_STANDARD if standard else "", notes))),
-            example=example,
+            _KINDS["".join(each for each in "biufc" if each in kinds)],
+            f"An array of {shape} and of {result}",
+            " ".join(filter(None, (_STANDARD if standard else "", notes))),
+            _EXAMPLES.get(name),
         ),
     )
 
@@ -176,12 +135,12 @@ atanh = _unary("atanh", "Inverse hyperbolic tangents.")
 bitwise_and = _binary("bitwise_and", "Bits that are set in both operands.")
 bitwise_invert = _unary("bitwise_invert", "All bits inverted; for bool, logical not.")
 bitwise_left_shift = _binary(
-    "bitwise_left_shift", "x1 with its bits shifted to the left by x2 places.", _SHIFT.format("0")
+    "bitwise_left_shift", "x1 with its bits shifted to the left by x2.", _SHIFT.format("0")
 )
 bitwise_or = _binary("bitwise_or", "Bits that are set in at least one operand.")
 bitwise_right_shift = _binary(
     "bitwise_right_shift",
-    "x1 with its bits shifted to the right by x2 places; the sign is kept.",
+    "x1 with its bits shifted to the right by x2; the sign is kept.",
     _SHIFT.format("0, or -1 if x1 is negative"),
 )
 bitwise_xor = _binary("bitwise_xor", "Bits that are set in exactly one operand.")
