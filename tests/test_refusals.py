@@ -113,7 +113,8 @@ def test_a_kernel_without_a_name():
 
 def test_arguments_of_launches_in_another_order(k, x):
     with pytest.raises(
-        TypeError, match=r"k: n: expected a .* before the kernel's arguments, got Array of.*\(2, 3"
+        TypeError,
+        match=r"k: n: expected a .* before the kernel's arguments, got an Array of.*\(2, 3",
     ):
         k.for_each(x, 6)
     with pytest.raises(TypeError, match=r"k: args: expected a tuple of .* arguments, got Array$"):
@@ -147,7 +148,7 @@ def test_an_array_in_the_place_of_a_number(k, make, call, message):
     x = make(4)
     with pytest.raises(TypeError) as caught:
         call(k, x)
-    shown = f"{type(x).__name__} of {x.dtype}, shape (4,)"
+    shown = f"{'an Array' if make is cyrt.zeros else 'a numpy.ndarray'} of {x.dtype}, shape (4,)"
     assert str(caught.value).partition("\n")[0] == message.format(shown)
 
 

@@ -6,7 +6,7 @@ from cpython.object cimport PyObject
 from cyrt.error_text import show
 from cyrt.graph.recording cimport Geometry
 from cyrt.runtime.device cimport Device
-from cyrt.runtime.integers cimport as_int, described, read_long
+from cyrt.runtime.integers cimport as_int, read_long
 from cyrt.runtime.module cimport Limits, LoadedFunction
 
 cdef enum:
@@ -43,7 +43,7 @@ cdef bint dimension(value, str what, unsigned int* target) except -1:
         number = as_int(item)
         if number is None:
             raise TypeError(f"{what}: expected an int or a tuple of one to three ints, got "
-                            f"{described(whole)}")
+                            f"{show(whole)}")
         if not 1 <= number < 1 << 32:
             raise ValueError(f"{what}: expected numbers from 1{RANGES[what]}, got {show(whole)}")
         target[i] = number
@@ -106,7 +106,7 @@ cdef unsigned int dynamic_smem(value) except? 0xffffffff:
     if number is None:
         advice = "; work goes to the stream of `with stream:`" \
             if hasattr(value, "__cuda_stream__") else ""
-        raise TypeError(f"smem: expected a number of bytes, got {described(value)}{advice}")
+        raise TypeError(f"smem: expected a number of bytes, got {show(value)}{advice}")
     if not 0 <= number < 1 << 31:
         raise ValueError(f"smem: expected a number of bytes of 0 or more, got {value}")
     return number
@@ -117,7 +117,7 @@ cdef object element_count(str name, n):
         return n
     if getattr(n, "ndim", 0):
         raise TypeError(f"{name}: n: expected a number of elements, before the kernel's arguments, "
-                        f"got {described(n)}")
+                        f"got {show(n)}")
     number = as_int(n)
     if number is None:
         raise TypeError(f"{name}: n: expected a number of elements, got {show(n)}")

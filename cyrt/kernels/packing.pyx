@@ -12,7 +12,8 @@ from _ctypes import _SimpleCData
 
 import numpy as np
 
-from cyrt.runtime.integers cimport described
+from cyrt.error_text import show
+
 
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
@@ -228,7 +229,7 @@ cdef index_of(value):
     try:
         return PyNumber_Index(value)
     except TypeError:
-        raise TypeError(f"expected an int, got {described(value)}") from None
+        raise TypeError(f"expected an int, got {show(value)}") from None
 
 
 cdef int pack_unknown(unsigned int size, object value, char* target) except -1:

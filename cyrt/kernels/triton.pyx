@@ -10,6 +10,7 @@ cimport cython
 from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
 from cpython.object cimport PyObject
 
+from cyrt.error_text import show
 from cyrt.graph.recording cimport Geometry
 from cyrt.kernels.arguments cimport declared_memory, is_memory
 from cyrt.kernels.geometry cimport dimension, triple
@@ -18,7 +19,7 @@ from cyrt.kernels.vectorcall cimport (
     Py_TYPE, PySequence_Fast_ITEMS, PyVectorcall_NARGS, Vectorcall, offer_vectorcall,
 )
 from cyrt.runtime.device cimport Device, current_ordinal
-from cyrt.runtime.integers cimport as_int, described
+from cyrt.runtime.integers cimport as_int
 from cyrt.runtime.interop cimport as_buffer
 from cyrt.runtime.memory cimport Memory, array_type
 
@@ -287,7 +288,7 @@ cdef int refuse_forms(TritonKernel kernel, PyObject** args, const unsigned long 
             raise ValueError(
                 f"{kernel.name}: argument {i + 1} ({kernel.source.parameters[i]}): expected "
                 f"{'an address' if pointer else 'a number'} that is a multiple of {<int>DIVISOR}, "
-                f"for which Triton compiled the kernel, got {described(value)}; give "
+                f"for which Triton compiled the kernel, got {show(value)}; give "
                 "Kernel.from_triton the function with @triton.jit, which is compiled for others, "
                 f"too\n  {kernel.signature}")
     return 0

@@ -8,7 +8,8 @@ from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport (
     MAX_DEVICES, READY, check, cu, ensure_open, faulted, is_emulated, process, refuse,
 )
-from cyrt.runtime.integers cimport as_int, described
+from cyrt.error_text import show
+from cyrt.runtime.integers cimport as_int
 from cyrt.runtime.seam cimport graph
 
 cdef extern from *:
@@ -402,7 +403,7 @@ cdef class Device:
         which, reason = limit_named(name)
         number = as_int(nbytes)
         if number is None:
-            raise TypeError(f"set_limit: nbytes: expected an int, got {described(nbytes)}")
+            raise TypeError(f"set_limit: nbytes: expected an int, got {show(nbytes)}")
         if not 0 <= number < 1 << 63:
             raise ValueError(
                 f"set_limit: nbytes: expected a number of bytes from 0 to 2**63 - 1, got {number}")
@@ -485,7 +486,7 @@ cdef class Device:
 
 cdef tuple limit_named(name):
     if not isinstance(name, str) or name not in _LIMITS:
-        raise ValueError(f"expected the limit 'heap', 'stack' or 'printf', got {described(name)}")
+        raise ValueError(f"expected the limit 'heap', 'stack' or 'printf', got {show(name)}")
     return _LIMITS[name]
 
 

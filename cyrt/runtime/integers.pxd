@@ -36,11 +36,3 @@ cdef inline object as_int(object value):
         return PyNumber_Index(value)
     except TypeError:
         return None
-
-
-cdef inline str described(object value):
-    """Return the text of a value for a message: of an array the type and shape, since it may have
-    many numbers."""
-    if getattr(value, "ndim", 0) and hasattr(value, "dtype"):
-        return f"{type(value).__name__} of {value.dtype}, shape {value.shape}"
-    return repr(value)
