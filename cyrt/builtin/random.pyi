@@ -1,6 +1,3 @@
 from collections.abc import Sequence
 
-from cyrt.builtin.row import Row
-
-def param_bytes(row: Row) -> Sequence[int]: ...
 def philox(words: Sequence[int], key: int) -> tuple[int, int, int, int]: ...

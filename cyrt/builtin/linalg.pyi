@@ -1,6 +1,0 @@
-from collections.abc import Sequence
-
-from cyrt.builtin.row import Row
-
-def param_bytes(row: Row) -> Sequence[int]: ...
-def limit_shared_bytes(nbytes: int) -> int: ...
