@@ -108,8 +108,9 @@ cdef int record_@name@(Recorder encoder, int dtype, const Operand* operands, lon
 from libc.string cimport memset
 
 from cyrt.builtin.entry cimport entry_of, op_code
-from cyrt.builtin.grid cimport MAX_BLOCKS, power_of_two, set_geometry
-from cyrt.builtin.launch cimport WHOLE, Launch, record_launch
+from cyrt.builtin.launch cimport (
+    MAX_BLOCKS, WARP, WHOLE, Launch, power_of_two, record_launch, set_geometry,
+)
 from cyrt.builtin.operand cimport Operand
 from cyrt.graph.commit cimport Recorder
 
@@ -119,15 +120,12 @@ cdef extern from "params/@name@.h" nogil:
         long long rows, n
 
 cdef enum:
-    WARP = 32
     MOST_THREADS = 512
 
 cdef int @NAME@ = op_code("@name@")
 
-
-def param_bytes(row):
-    """Return the size in bytes of the parameter of each kernel of a row."""
-    return (sizeof(@Name@),) * len(row.kernels)
+# The size in bytes of the parameter of each kernel.
+PARAM_BYTES = (sizeof(@Name@),)
 
 
 cdef int record_@name@(Recorder encoder, int dtype, const Operand* operands, long long rows,

@@ -9,8 +9,8 @@ operations:
 - ``instance(row)``: the C++ that instantiates the templates for a row.
 
 A kernel has one parameter, a struct that ``kernels_cu/params/FAMILY.h`` defines for the kernel and
-for the launch. ``param_bytes(row)`` of the module that fills the struct returns its size for each
-kernel of a row; these sizes are compared with those in the loaded code.
+for the launch. ``PARAM_BYTES`` of the module that fills the struct has its size, or several sizes
+if the kernels have different structs; these are compared with those in the loaded code.
 """
 
 import cyrt.builtin.seam as _seam  # noqa: F401

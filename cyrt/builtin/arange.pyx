@@ -17,10 +17,8 @@ cdef extern from "params/arange.h" nogil:
 
 cdef int ARANGE = catalogue.OPS.index("arange")
 
-
-def param_bytes(row):
-    """Return the size in bytes of the parameter of each kernel of a row."""
-    return (sizeof(Arange),)
+# The size in bytes of the parameter of each kernel.
+PARAM_BYTES = (sizeof(Arange),)
 
 
 cdef int record_arange(Recorder encoder, int dtype, const Operand* operands,

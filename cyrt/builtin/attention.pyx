@@ -6,8 +6,10 @@ from libc.math cimport M_LOG2E
 from libc.string cimport memset
 
 from cyrt.builtin.entry cimport entry_of, op_code
-from cyrt.builtin.grid cimport ceiling, multiprocessors_of, power_of_two, set_geometry
-from cyrt.builtin.launch cimport Launch, record_launch
+from cyrt.builtin.launch cimport (
+    VECTOR_BYTES, WARP, Launch, ceiling, multiprocessors_of, power_of_two, record_launch,
+    set_geometry,
+)
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.space cimport MAX_NUMERATOR, Divider, divider
 from cyrt.builtin.workspace cimport allocate_workspace
@@ -33,8 +35,6 @@ cdef extern from "params/attention.h" nogil:
         Divider parts, tiles, heads, rows, group_rows, chunk, row_pairs
 
 cdef enum:
-    WARP = 32
-    VECTOR_BYTES = 16
     HELD_FEATURES = 1024    # a block whose rows have more features has half of the warps
     WHOLE_CHUNKS = 2        # the maximum number of chunks of a cache that is not divided
     WAVES = 1               # the maximum number of blocks per multiprocessor if a cache is divided
@@ -54,10 +54,8 @@ cdef enum Variant:
 
 cdef int ATTENTION = op_code("attention")
 
-
-def param_bytes(row):
-    """Return the size in bytes of the parameter of each kernel of a row."""
-    return (sizeof(Attention),) * len(row.kernels)
+# The size in bytes of the parameter of each kernel.
+PARAM_BYTES = (sizeof(Attention),)
 
 
 cdef inline bint is_aligned(const Operand* operand, const Steps* steps, int itemsize) noexcept:

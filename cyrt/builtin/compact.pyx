@@ -6,8 +6,9 @@ from libc.string cimport memset
 
 from cyrt.builtin import catalogue
 from cyrt.builtin.entry cimport dtype_code, entry_of
-from cyrt.builtin.grid cimport MAX_BLOCKS, ceiling, power_of_two, set_geometry
-from cyrt.builtin.launch cimport Launch, record_launch
+from cyrt.builtin.launch cimport (
+    MAX_BLOCKS, Launch, ceiling, power_of_two, record_launch, set_geometry,
+)
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.row import BY_SIZE
 from cyrt.dtypes import DTYPES
@@ -32,10 +33,8 @@ cdef int SELECT = catalogue.OPS.index("select")
 cdef int BOOL = dtype_code("bool")
 cdef list by_size = [dtype_code(BY_SIZE[each.itemsize]) for each in DTYPES]
 
-
-def param_bytes(row):
-    """Return the size in bytes of the parameter of each kernel of a row."""
-    return (sizeof(Compact),) * len(row.kernels)
+# The size in bytes of the parameter of each kernel.
+PARAM_BYTES = (sizeof(Compact),)
 
 
 cdef int put_mask(Compact* params, Launch* launch, const Operand* operands,

@@ -5,10 +5,10 @@ from cpython.object cimport PyObject
 from libc.string cimport memset
 
 from cyrt.builtin.entry cimport Entry, entry_of, op_code
-from cyrt.builtin.grid cimport (
-    MAX_BLOCKS, ceiling, multiprocessors_of, power_of_two, set_geometry,
+from cyrt.builtin.launch cimport (
+    MAX_BLOCKS, VECTOR_BYTES, WARP, Launch, ceiling, multiprocessors_of, power_of_two,
+    record_launch, set_geometry,
 )
-from cyrt.builtin.launch cimport Launch, record_launch
 from cyrt.builtin cimport library
 from cyrt.builtin.conv_phases cimport (
     ConvPhases, ConvPhaseWeight, choose_phases, record_phases,
@@ -41,8 +41,6 @@ cdef enum Variant:
     DEPTHWISE_STRIP
 
 cdef enum:
-    WARP = 32
-    VECTOR_BYTES = 16
     BLOCK = 256             # threads of depthwise kernels and of sums
     MOST_STEP = 1 << 28     # the largest distance of neighbours: kernels multiply it in 32 bits
     # Tiles. A large one has half as many rows of 8-byte elements; a small one is square.
@@ -77,12 +75,10 @@ cdef struct Sizes:
     int itemsize, sum_size  # bytes of an element, and of an element of a sum
     int multiprocessors
 
-
-def param_bytes(row):
-    """Return the size in bytes of the parameter of each kernel of a row."""
-    return tuple([sizeof(ConvSum) if kernel.endswith("_sum") else sizeof(ConvPhaseWeight)
-                  if kernel.endswith("_phase_weight") else sizeof(ConvPhases)
-                  if "_phases" in kernel else sizeof(Conv) for kernel in row.kernels])
+# The sizes in bytes of the kernels' parameters, in their order; the last one is that of all further
+# kernels.
+PARAM_BYTES = (sizeof(Conv), sizeof(Conv), sizeof(ConvSum), sizeof(Conv), sizeof(Conv),
+               sizeof(Conv), sizeof(ConvPhaseWeight), sizeof(ConvPhases))
 
 
 cdef int activation_code(str name, object activation) except -1:
@@ -301,15 +297,15 @@ cdef int choose_sum(Kernels* own, int ordinal, int op, int dtype, const Sizes* s
 cdef unsigned int flags_of(const Sizes* sizes, int op, const Operand* operands,
                            const Convolution* view, long long channels) noexcept:
     """Return which operands are read and written in vectors."""
-    cdef unsigned long long places = view.batch_step if view.batch > 1 else 0
+    cdef unsigned long long strides = view.batch_step if view.batch > 1 else 0
     cdef long long row = sizes.columns if op != CONV else sizes.length
     cdef unsigned int flags = 0
     cdef int d
     for d in range(view.sliding.ndim):
         if view.sliding.sources[d] > 1:
-            places |= view.steps[d]
-    places |= channels * (sizes.groups if sizes.depthwise else 1)
-    if (places * sizes.itemsize | operands[SOURCE].address) % VECTOR_BYTES == 0:
+            strides |= view.steps[d]
+    strides |= channels * (sizes.groups if sizes.depthwise else 1)
+    if (strides * sizes.itemsize | operands[SOURCE].address) % VECTOR_BYTES == 0:
         flags |= CONV_VECTOR_SOURCE
     if sizes.depthwise and op == WEIGHT_VJP:
         row *= sizes.groups
@@ -366,9 +362,9 @@ cdef long long balance(const Sizes* sizes, long long tiles, long long most) noex
 cdef bint has_strips(const Sizes* sizes, int op, const Operand* operands, const Convolution* conv,
                      const Convolution* view) noexcept:
     """Return whether threads can take strips of outputs: one channel and one result a group, small
-    windows that move by one place in two dimensions, and whole, aligned vectors."""
+    windows that move by one element in two dimensions, and whole, aligned vectors."""
     cdef const Sliding* s = &view.sliding
-    cdef unsigned long long places
+    cdef unsigned long long strides
     cdef int d
     if conv.channels != 1 or conv.results != 1 or op == WEIGHT_VJP or s.ndim != 2 \
             or (conv.activation != ACTIVATION_NONE and conv.activation != ACTIVATION_RELU):
@@ -382,8 +378,8 @@ cdef bint has_strips(const Sizes* sizes, int op, const Operand* operands, const 
         return False
     if view.steps[1] >= MOST_STEP:
         return False
-    places = view.batch_step | view.steps[0] | view.steps[1] | sizes.groups
-    return (places * sizes.itemsize | operands[SOURCE].address | operands[OTHER].address
+    strides = view.batch_step | view.steps[0] | view.steps[1] | sizes.groups
+    return (strides * sizes.itemsize | operands[SOURCE].address | operands[OTHER].address
             | operands[OUT].address) % (strip_items(sizes) * sizes.itemsize) == 0
 
 
@@ -399,7 +395,7 @@ cdef bint outdoes_library(const Sizes* sizes, int op, const Operand* operands,
     to TF32 nor transform images (which they do not for one tap, windows that do not overlap, and
     small images)."""
     cdef const Sliding* s = &view.sliding
-    cdef unsigned long long places = view.batch_step | view.channels | view.results
+    cdef unsigned long long strides = view.batch_step | view.channels | view.results
     cdef long long taps = product(s.taps)
     cdef bint small = True, apart = False
     cdef int d
@@ -413,8 +409,8 @@ cdef bint outdoes_library(const Sizes* sizes, int op, const Operand* operands,
             return False
         apart |= s.stride[d] > 1
         small &= s.outputs[d] <= PLAIN_SIDE
-        places |= view.steps[d]
-    return (taps == 1 or apart or small) and (places * sizes.itemsize | operands[SOURCE].address
+        strides |= view.steps[d]
+    return (taps == 1 or apart or small) and (strides * sizes.itemsize | operands[SOURCE].address
         | operands[OTHER].address | operands[OUT].address) % VECTOR_BYTES == 0
 
 

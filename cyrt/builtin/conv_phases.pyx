@@ -8,8 +8,9 @@ from libc.string cimport memset
 from cyrt.builtin cimport library
 from cyrt.builtin.convolution cimport BIAS, OTHER, OUT, SOURCE
 from cyrt.builtin.entry cimport entry_of, op_code
-from cyrt.builtin.grid cimport MAX_BLOCKS, ceiling, multiprocessors_of, set_geometry
-from cyrt.builtin.launch cimport Launch, record_launch
+from cyrt.builtin.launch cimport (
+    MAX_BLOCKS, VECTOR_BYTES, Launch, ceiling, multiprocessors_of, record_launch, set_geometry,
+)
 from cyrt.builtin.library cimport CUDNN, is_served
 from cyrt.builtin.row_grid cimport fits
 from cyrt.builtin.space cimport MAX_NUMERATOR, divider
@@ -29,7 +30,6 @@ cdef enum Variant:
 
 cdef enum:
     BLOCK = 256
-    VECTOR_BYTES = 16
     SPREAD = 5              # multiprocessors for each tile, at most: else other kernels are faster
     MOST_STRIDE = 4
     MOST_TAPS = 32          # the maximum number of taps of a place's window in a dimension

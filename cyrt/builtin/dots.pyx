@@ -2,10 +2,8 @@
 # C-level functions only: see dots.pxd.
 """Sums of products: geometry and parts."""
 
-from cyrt.builtin.grid cimport ceiling, power_of_two, set_geometry
-from cyrt.builtin.product cimport (
-    AHEAD, BLOCK, SMALL_BLOCK, WARP, WAVES, is_aligned, set_outer,
-)
+from cyrt.builtin.launch cimport WARP, ceiling, power_of_two, set_geometry
+from cyrt.builtin.product cimport AHEAD, BLOCK, SMALL_BLOCK, WAVES, is_aligned, set_outer
 from cyrt.builtin.space cimport divider, product_of
 
 cdef extern from "params/matmul.h" nogil:

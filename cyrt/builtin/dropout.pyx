@@ -4,8 +4,9 @@
 from libc.string cimport memset
 
 from cyrt.builtin.entry cimport entry_of, op_code
-from cyrt.builtin.grid cimport ceiling, power_of_two, set_geometry
-from cyrt.builtin.launch cimport WHOLE, Launch, record_launch
+from cyrt.builtin.launch cimport (
+    VECTOR_BYTES, WARP, WHOLE, Launch, ceiling, power_of_two, record_launch, set_geometry,
+)
 from cyrt.builtin.operand cimport Operand
 from cyrt.graph.commit cimport Recorder
 
@@ -18,17 +19,13 @@ cdef extern from "params/dropout.h" nogil:
         unsigned int vectors
 
 cdef enum:
-    VECTOR_BYTES = 16
-    WARP = 32
     BLOCK = 256             # the maximum number of threads
     BLOCKS = 1 << 16        # threads of larger grids take several vectors
 
 cdef int DROPOUT = op_code("dropout")
 
-
-def param_bytes(row):
-    """Return the size in bytes of the parameter of each kernel of a row."""
-    return (sizeof(Dropout),) * len(row.kernels)
+# The size in bytes of the parameter of each kernel.
+PARAM_BYTES = (sizeof(Dropout),)
 
 
 cdef int record_dropout(Recorder encoder, int dtype, const Operand* operands, long long n,

@@ -5,9 +5,9 @@ from libc.string cimport memcpy, memset
 
 from cyrt.builtin import catalogue
 from cyrt.builtin.entry cimport WIDEST, Entry, entry_of, type_of_size
-from cyrt.builtin.grid cimport MAX_BLOCKS, power_of_two, set_geometry
 from cyrt.builtin.launch cimport (
-    WHOLE, describe, num_replayed, record_launch, replay_described,
+    MAX_BLOCKS, WARP, WHOLE, describe, num_replayed, power_of_two, record_launch, replay_described,
+    set_geometry,
 )
 from cyrt.builtin.space cimport (
     MAX_NDIM, MAX_NUMERATOR, MAX_OPERANDS, MAX_OUTER, Divider, Source, Space, divider, next_part,
@@ -57,7 +57,6 @@ cdef enum:
     SMALL = 1 << 20         # the maximum number of vectors of the ALIGNED kernel
     STEPS = 3               # steps of a thread in grids of at least
     STEPPING = 16384        # this many blocks: more than the device runs at once
-    WARP = 32
     TRANSPOSED = 8          # the shortest dimension that is exchanged through tiles
 
 # A strided launch without its addresses and numbers.
@@ -73,14 +72,12 @@ cdef long long[MAX_NDIM] zero_strides    # strides of a number: 0
 cdef long long[MAX_OPERANDS] no_offsets
 cdef int COPY = catalogue.OPS.index("copy")
 
-
-def param_bytes(row):
-    """Return the size in bytes of the parameter of each kernel of a row."""
-    dense = (sizeof(Dense1), sizeof(Dense2), sizeof(Dense3))
-    strided = (sizeof(Strided1), sizeof(Strided2), sizeof(Strided3))
-    aligned = (sizeof(Aligned1), sizeof(Aligned2))
-    i = len(row.inputs) - 1
-    return (dense[i], strided[i], *aligned[i:i + 1])[:len(row.kernels)]
+# The sizes in bytes of the kernels' parameters, in their order, by the number of inputs.
+PARAM_BYTES = {
+    1: (sizeof(Dense1), sizeof(Strided1), sizeof(Aligned1)),
+    2: (sizeof(Dense2), sizeof(Strided2), sizeof(Aligned2)),
+    3: (sizeof(Dense3), sizeof(Strided3)),
+}
 
 
 # -- all operands contiguous, or one element for all -----------------------------------------------

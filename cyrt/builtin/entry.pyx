@@ -53,10 +53,11 @@ cdef int prepare(row, list functions, int ordinal, str origin) except -1:
     if len(functions) > VARIANTS or len(row.inputs) >= MAX_OPERANDS:
         raise RuntimeError(f"{row.op}: {len(functions)} kernels of {len(row.inputs)} inputs, at "
                            f"most {VARIANTS} of {MAX_OPERANDS - 1} are provided for")
-    # The module that launches the kernels returns the size of each one's parameter, a struct.
-    sizes = importlib.import_module(f"cyrt.builtin.{catalogue.family(row)}").param_bytes(row)
-    for each, nbytes in zip(functions, sizes, strict=True):
-        set_up(each, ordinal, nbytes, origin)
+    sizes = importlib.import_module(f"cyrt.builtin.{catalogue.family(row)}").PARAM_BYTES
+    if isinstance(sizes, dict):
+        sizes = sizes[len(row.inputs)]
+    for i, each in enumerate(functions):
+        set_up(each, ordinal, sizes[min(i, len(sizes) - 1)], origin)
     return 0
 
 

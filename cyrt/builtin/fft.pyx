@@ -14,8 +14,9 @@ from libc.string cimport memcpy, memset
 
 from cyrt.builtin import fft_tables
 from cyrt.builtin.entry cimport entry_of, op_code
-from cyrt.builtin.grid cimport ceiling, multiprocessors_of, set_geometry
-from cyrt.builtin.launch cimport WHOLE, Launch, record_launch
+from cyrt.builtin.launch cimport (
+    WARP, WHOLE, Launch, ceiling, multiprocessors_of, record_launch, set_geometry,
+)
 from cyrt.builtin.space cimport MAX_NDIM, MAX_NUMERATOR, Divider, Outer2, Space, divider, simplify
 from cyrt.builtin.workspace cimport allocate_workspace
 from cyrt.dtypes import DTYPES
@@ -45,7 +46,6 @@ cdef extern from "params/fft.h" nogil:
         FftPass[FFT_PASSES] passing "pass"
 
 cdef enum:
-    WARP = 32
     LAUNCHES = 6            # the most launches of a transform: a convolution is two of three
     ALL = 0xffffffff        # all indices are valid
     SIDE_BYTES = 128        # bytes of adjacent lines that a block transforms together
@@ -54,9 +54,9 @@ cdef enum:
     RESIDENT = 1024         # threads that a multiprocessor runs at once
 
 # The memory that a launch reads or writes.
-cdef enum Place:
+cdef enum Storage:
     INPUT, OUTPUT, FIRST, SECOND, SPECTRUM
-    PLACES
+    STORAGES
 
 # One launch: `params` has offsets into the tables, and no addresses of operands.
 cdef struct FftLaunch:
@@ -67,15 +67,13 @@ cdef struct FftLaunch:
 cdef struct FftPlan:
     int count
     PyObject* tables        # a Buffer, which the plan's entry holds
-    long long[PLACES] nbytes        # the workspaces' bytes
+    long long[STORAGES] nbytes        # the workspaces' bytes
     FftLaunch[LAUNCHES] launches
 
 cdef int FFT = op_code("fft")
 
-
-def param_bytes(row):
-    """Return the size in bytes of the parameter of each kernel of a row."""
-    return (sizeof(Fft),) * len(row.kernels)
+# The size in bytes of the parameter of each kernel.
+PARAM_BYTES = (sizeof(Fft),)
 
 
 cdef int record_fft(Recorder encoder, int dtype, const Operand* operands, int ndim,
@@ -118,41 +116,41 @@ cdef inline size_t size_of_plan(int count) noexcept:
 
 cdef int record_plan(Recorder encoder, FftPlan* plan, Buffer tables,
                      const Operand* operands) except -1:
-    cdef Operand[PLACES] places
+    cdef Operand[STORAGES] storages
     cdef Operand[3] used
     cdef Memory first = None, second = None, spectrum = None
     cdef FftLaunch* each
     cdef int i
-    memset(places, 0, sizeof(places))
-    places[<int>INPUT], places[<int>OUTPUT] = operands[1], operands[0]
+    memset(storages, 0, sizeof(storages))
+    storages[<int>INPUT], storages[<int>OUTPUT] = operands[1], operands[0]
     if plan.nbytes[<int>FIRST]:
         first = allocate_workspace(encoder, plan.nbytes[<int>FIRST])
-        set_place(&places[<int>FIRST], first)
+        set_storage(&storages[<int>FIRST], first)
     if plan.nbytes[<int>SECOND]:
         second = allocate_workspace(encoder, plan.nbytes[<int>SECOND])
-        set_place(&places[<int>SECOND], second)
+        set_storage(&storages[<int>SECOND], second)
     if plan.nbytes[<int>SPECTRUM]:
         spectrum = allocate_workspace(encoder, plan.nbytes[<int>SPECTRUM])
-        set_place(&places[<int>SPECTRUM], spectrum)
-    set_place(&used[2], tables)
+        set_storage(&storages[<int>SPECTRUM], spectrum)
+    set_storage(&used[2], tables)
     for i in range(plan.count):
         each = &plan.launches[i]
-        used[0], used[1] = places[each.target], places[each.source]
+        used[0], used[1] = storages[each.target], storages[each.source]
         each.params.out, each.params.input = used[0].address, used[1].address
         record_launch(encoder, &each.launch, &each.params, used, 3,
                       1 if used[0].buffer == used[1].buffer else 1 | WHOLE)
     return 0
 
 
-cdef inline void set_place(Operand* place, Memory memory) noexcept:
-    place.buffer, place.address, place.strides = <PyObject*>memory, memory.address, NULL
+cdef inline void set_storage(Operand* storage, Memory memory) noexcept:
+    storage.buffer, storage.address, storage.strides = <PyObject*>memory, memory.address, NULL
 
 
 # -- making a plan ---------------------------------------------------------------------------------
 
 
 @functools.lru_cache(maxsize=64)
-def shared_tables(int ordinal, unsigned int epoch, int dtype, n, longest, packed):
+def _shared_tables(int ordinal, unsigned int epoch, int dtype, n, longest, packed):
     """Return the tables of a transform, and a Buffer with their bytes on the device; `epoch` is
     that of the device's context."""
     return tables_on(ordinal, dtype, n, longest, packed)
@@ -204,7 +202,7 @@ cdef object make_plan(Recorder encoder, FftPlan* plan, const Launch* launch, int
     packed = transform.half and fft_tables.is_packed(transform.n, longest)
     points = transform.n // 2 if packed else transform.n
     if encoder.listed is None:
-        tables, buffer = shared_tables(ordinal, contexts[ordinal].epoch, dtype, points, longest,
+        tables, buffer = _shared_tables(ordinal, contexts[ordinal].epoch, dtype, points, longest,
                                        packed)
     else:
         tables, buffer = tables_on(ordinal, dtype, points, longest, packed)

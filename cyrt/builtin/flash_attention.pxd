@@ -10,7 +10,6 @@ from cyrt.graph.commit cimport Recorder
 cdef enum:
     MOST_FEATURES = 128     # the most features of a head
     MOST_KEYS = 1 << 30     # the most keys of a head, and the most rows of queries
-    VECTOR_BYTES = 16       # rows of queries, keys and values begin at multiples of it
 
 # The operands. The output is contiguous; buffers may be NULL from MASK on.
 cdef enum:

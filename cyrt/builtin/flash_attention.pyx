@@ -7,8 +7,7 @@ from libc.string cimport memset
 
 from cyrt.builtin.attention cimport AttentionStrides, Steps, set_steps
 from cyrt.builtin.entry cimport entry_of, op_code
-from cyrt.builtin.grid cimport ceiling, set_geometry
-from cyrt.builtin.launch cimport WHOLE, Launch, record_launch
+from cyrt.builtin.launch cimport WHOLE, Launch, ceiling, record_launch, set_geometry
 from cyrt.builtin.library_attention cimport record_library_attention
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.space cimport MAX_NUMERATOR, Divider, divider
@@ -35,10 +34,8 @@ cdef enum Variant:
 
 cdef int FLASH_ATTENTION = op_code("flash_attention")
 
-
-def param_bytes(row):
-    """Return the size in bytes of the parameter of each kernel of a row."""
-    return (sizeof(FlashAttention),) * len(row.kernels)
+# The size in bytes of the parameter of each kernel.
+PARAM_BYTES = (sizeof(FlashAttention),)
 
 
 cdef int record_flash_attention(Recorder encoder, int dtype, const Operand* operands,

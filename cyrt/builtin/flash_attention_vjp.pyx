@@ -8,8 +8,7 @@ from libc.string cimport memset
 
 from cyrt.builtin.attention cimport AttentionStrides, set_steps
 from cyrt.builtin.entry cimport entry_of, op_code
-from cyrt.builtin.grid cimport ceiling, set_geometry
-from cyrt.builtin.launch cimport WHOLE, Launch, record_launch
+from cyrt.builtin.launch cimport WHOLE, Launch, ceiling, record_launch, set_geometry
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.space cimport MAX_NUMERATOR, Divider, divider
 from cyrt.builtin.workspace cimport allocate_workspace
@@ -39,10 +38,8 @@ cdef enum Variant:
 
 cdef int FLASH_ATTENTION_VJP = op_code("flash_attention_vjp")
 
-
-def param_bytes(row):
-    """Return the size in bytes of the parameter of each kernel of a row."""
-    return (sizeof(FlashAttentionVjp),) * len(row.kernels)
+# The size in bytes of the parameter of each kernel.
+PARAM_BYTES = (sizeof(FlashAttentionVjp),)
 
 
 cdef int record_flash_attention_vjp(Recorder encoder, int dtype, const Operand* operands,

@@ -6,8 +6,9 @@ from libc.string cimport memset
 
 from cyrt.builtin import catalogue
 from cyrt.builtin.entry cimport entry_of
-from cyrt.builtin.grid cimport ceiling, power_of_two, set_geometry
-from cyrt.builtin.launch cimport WHOLE, Launch, record_launch
+from cyrt.builtin.launch cimport (
+    WARP, WHOLE, Launch, ceiling, power_of_two, record_launch, set_geometry,
+)
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.row_grid cimport are_vectors
 from cyrt.builtin.space cimport Divider, divider
@@ -21,15 +22,10 @@ cdef extern from "params/gated.h" nogil:
         unsigned int n, flags
         Divider chunks
 
-cdef enum:
-    WARP = 32
-
 cdef int SWIGLU_VJP = catalogue.OPS.index("swiglu_vjp")
 
-
-def param_bytes(row):
-    """Return the size in bytes of the parameter of each kernel of a row."""
-    return (sizeof(Gated),) * len(row.kernels)
+# The size in bytes of the parameter of each kernel.
+PARAM_BYTES = (sizeof(Gated),)
 
 
 cdef int record_swiglu_vjp(Recorder encoder, int dtype, const Operand* operands, long long rows,

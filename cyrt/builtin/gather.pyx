@@ -5,8 +5,7 @@
 from libc.string cimport memset
 
 from cyrt.builtin.entry cimport WIDEST, entry_of, op_code, type_of_size
-from cyrt.builtin.grid cimport power_of_two, set_geometry
-from cyrt.builtin.launch cimport Launch, record_launch
+from cyrt.builtin.launch cimport WARP, Launch, power_of_two, record_launch, set_geometry
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.space cimport (
     MAX_NUMERATOR, MAX_OUTER, Divider, Outer3, Outer8, Source, divider, product_of,
@@ -43,7 +42,6 @@ ctypedef fused Parameters:
 
 cdef enum:
     BLOCK = 256             # threads
-    WARP = 32
     SPREAD = 256            # blocks over which a small grid is spread
     ONE_ITEMS = 4  # items of a thread with one array of indices; as in kernels_cu/gather.cu
     MANY_ITEMS = 2          # items of a thread with several arrays
@@ -59,10 +57,8 @@ cdef int[3] ops
 for _i, _name in enumerate(GATHERINGS):
     ops[_i] = op_code(_name)
 
-
-def param_bytes(row):
-    """Return the size in bytes of the parameter of each kernel of a row."""
-    return sizeof(Gather1), sizeof(Gather6)
+# The sizes in bytes of the kernels' parameters, in their order.
+PARAM_BYTES = (sizeof(Gather1), sizeof(Gather6))
 
 
 cdef inline long long* strides_of(GatherSpace* space, int operand) noexcept:

@@ -4,8 +4,9 @@
 from libc.string cimport memset
 
 from cyrt.builtin.entry cimport entry_of, op_code
-from cyrt.builtin.grid cimport MAX_BLOCKS, ceiling, power_of_two, set_geometry
-from cyrt.builtin.launch cimport WHOLE, Launch, record_launch
+from cyrt.builtin.launch cimport (
+    MAX_BLOCKS, WARP, WHOLE, Launch, ceiling, power_of_two, record_launch, set_geometry,
+)
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.space cimport MAX_NUMERATOR, Divider, divider
 from cyrt.graph.commit cimport Recorder
@@ -19,15 +20,12 @@ cdef extern from "params/interpolate.h" nogil:
         unsigned int positions, channels, corners, halfway
 
 cdef enum:
-    WARP = 32
     BLOCK = 256             # threads
 
 cdef int INTERPOLATE_VJP = op_code("interpolate_vjp")
 
-
-def param_bytes(row):
-    """Return the size in bytes of the parameter of each kernel of a row."""
-    return (sizeof(Interpolate),) * len(row.kernels)
+# The size in bytes of the parameter of each kernel.
+PARAM_BYTES = (sizeof(Interpolate),)
 
 
 cdef int record_interpolate(Recorder encoder, int op, int dtype, const Operand* operands,

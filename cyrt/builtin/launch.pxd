@@ -1,4 +1,4 @@
-# The launch of a built-in kernel.
+# The launch of a built-in kernel: its geometry, and its record.
 
 from cpython.object cimport PyObject
 
@@ -10,7 +10,13 @@ from cyrt.graph.recording cimport Geometry
 from cyrt.graph.template cimport Template
 from cyrt.runtime.memory cimport Memory
 
+cdef extern from *:
+    int __builtin_clzll(unsigned long long) noexcept
+
 cdef enum:
+    WARP = 32               # threads
+    VECTOR_BYTES = 16       # bytes of the widest vector; no greater alignment matters
+    MAX_BLOCKS = 0x7fffffff     # the most blocks of a grid
     MAX_USES = 9            # the most operands of a launch
     MAX_MEMORIES = 330      # the most of `record_launch_of_many`
     WHOLE = 1 << 16         # a bit of `writes`: every element of operand 0 is written
@@ -19,6 +25,28 @@ cdef struct Launch:
     const Entry* entry
     int variant             # index of the kernel in the entry
     Geometry geometry
+
+# Return the device's number of multiprocessors; it is queried once per device.
+cdef int multiprocessors_of(int ordinal) except -1
+
+cdef inline void set_geometry(Geometry* geometry, unsigned long long blocks, unsigned int x,
+                              unsigned int y) noexcept:
+    geometry.grid[0] = <unsigned int>blocks
+    geometry.grid[1] = geometry.grid[2] = 1
+    geometry.block[0] = x
+    geometry.block[1] = y
+    geometry.block[2] = 1
+    geometry.smem = 0
+
+# Return the smallest power of two that is at least n, limited to [least, most].
+cdef inline unsigned int power_of_two(unsigned long long n, unsigned int least,
+                                      unsigned int most) noexcept:
+    if n <= least:
+        return least
+    return most if n > most // 2 else 1u << (64 - __builtin_clzll(n - 1))
+
+cdef inline long long ceiling(long long n, long long of) noexcept:
+    return (n + of - 1) // of
 
 # Record a launch. `params` is the kernel's parameter struct, `operands` is the memory that it
 # uses; bit i of `writes` is set if operand i is written.

@@ -1,8 +1,9 @@
-"""The launch of a built-in kernel."""
+"""The launch of a built-in kernel: its geometry, and its record."""
 
 from cpython.object cimport PyObject
 from libc.string cimport memcmp, memcpy
 
+from cyrt.driver.table cimport MAX_DEVICES
 from cyrt.graph.child cimport ChildGraph
 from cyrt.graph.exact_key cimport MOST_WORDS, Key, times_forgotten
 from cyrt.graph.recorder cimport encoder_of, record_kernel
@@ -16,7 +17,7 @@ from cyrt.graph.replay_call cimport (
 from cyrt.graph.template cimport (
     MOST_OPERANDS, Template, capture_opaque, record_opaque, record_template,
 )
-from cyrt.runtime.device cimport current_ordinal
+from cyrt.runtime.device cimport Device, current_ordinal
 from cyrt.runtime.memory cimport Memory, block_of, live_block, overwriting
 from cyrt.runtime.module cimport LoadedFunction
 from cyrt.runtime.outside cimport is_outside
@@ -26,6 +27,14 @@ from cyrt.runtime.state cimport (
 )
 from cyrt.runtime.stream cimport current_state
 from cyrt.runtime.taping cimport recording, refuse_followed
+
+cdef int[MAX_DEVICES] multiprocessors
+
+
+cdef int multiprocessors_of(int ordinal) except -1:
+    if multiprocessors[ordinal] == 0:
+        multiprocessors[ordinal] = Device(ordinal).multiprocessors
+    return multiprocessors[ordinal]
 
 
 def launches_of(function):

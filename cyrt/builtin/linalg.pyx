@@ -9,10 +9,10 @@ from cpython.object cimport PyObject
 from libc.string cimport memset
 
 from cyrt.builtin.entry cimport Entry, entry_of, op_code
-from cyrt.builtin.grid cimport (
-    MAX_BLOCKS, ceiling, multiprocessors_of, power_of_two, set_geometry,
+from cyrt.builtin.launch cimport (
+    MAX_BLOCKS, WARP, Launch, ceiling, multiprocessors_of, power_of_two, record_launch,
+    set_geometry,
 )
-from cyrt.builtin.launch cimport Launch, record_launch
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.workspace cimport allocate_workspace
 from cyrt.graph.commit cimport Recorder
@@ -23,7 +23,6 @@ from cyrt.runtime.module cimport LoadedFunction, allow_smem
 from cyrt.runtime.state cimport StreamState
 
 cdef enum:
-    WARP = 32
     MOST_THREADS = 512
     TILE_THREADS = 256          # threads of a block, which copies 32 x 32 numbers, or 2,048
     MOST_TILES = 128            # the most blocks for a matrix whose numbers are copied one by one
@@ -47,10 +46,8 @@ cdef int LOWER_FACTOR = op_code("lower_factor"), CHECK_LU = op_code("check_lu")
 cdef list words = []
 cdef long long shared_limit = 1 << 30   # the devices' own limits are lower
 
-
-def param_bytes(row):
-    """Return the size in bytes of the parameter of each kernel of a row."""
-    return (sizeof(Linalg),) * len(row.kernels)
+# The size in bytes of the parameter of each kernel.
+PARAM_BYTES = (sizeof(Linalg),)
 
 
 cdef unsigned long long failure_word(StreamState* stream) except? 0:

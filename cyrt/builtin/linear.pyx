@@ -6,9 +6,10 @@ from libc.string cimport memset
 
 from cyrt.builtin import catalogue
 from cyrt.builtin.entry cimport dtype_code, entry_of, op_code
-from cyrt.builtin.grid cimport ceiling, multiprocessors_of, set_geometry
-from cyrt.builtin.launch cimport Launch, record_launch_of_weights
-from cyrt.builtin.skinny cimport VECTOR_BYTES, Skinny, choose_layer
+from cyrt.builtin.launch cimport (
+    VECTOR_BYTES, WARP, Launch, ceiling, multiprocessors_of, record_launch_of_weights, set_geometry,
+)
+from cyrt.builtin.skinny cimport Skinny, choose_layer
 from cyrt.error_text import show
 from cyrt.runtime.module cimport LoadedFunction, allow_smem
 
@@ -21,9 +22,6 @@ cdef extern from "params/linear.h" nogil:
         unsigned long long norm, norm_bias, bias, residual
         float eps
         unsigned int activation, gated
-
-cdef enum:
-    WARP = 32
 
 # A swiglu's kernel, which is for gates alone, needs no code.
 cdef dict ACTIVATIONS = {
@@ -54,10 +52,8 @@ for _each in catalogue.ROWS:
     if _each.op == "linear":
         is_served[<int>dtype_code(_each.dtype)] = True
 
-
-def param_bytes(row):
-    """Return the size in bytes of the parameter of each kernel of a row."""
-    return (sizeof(Linear),) * len(row.kernels)
+# The size in bytes of the parameter of each kernel.
+PARAM_BYTES = (sizeof(Linear),)
 
 
 cdef bint is_fused(const Layer* p) noexcept:

@@ -8,11 +8,9 @@ from libc.string cimport memset
 from cyrt.builtin.dots cimport choose_columns, choose_rows
 from cyrt.builtin.elementwise cimport record_elementwise
 from cyrt.builtin.entry cimport dtype_code, entry_of, op_code
-from cyrt.builtin.grid cimport (
-    MAX_BLOCKS, ceiling, multiprocessors_of, power_of_two, set_geometry,
-)
 from cyrt.builtin.launch cimport (
-    Launch, describe, num_replayed, record_launch, record_launch_of_weights, replay_described,
+    MAX_BLOCKS, VECTOR_BYTES, WARP, Launch, ceiling, describe, multiprocessors_of, num_replayed,
+    power_of_two, record_launch, record_launch_of_weights, replay_described, set_geometry,
 )
 from cyrt.builtin.library cimport CUBLASLT, is_served
 from cyrt.builtin.library_product cimport (
@@ -21,7 +19,7 @@ from cyrt.builtin.library_product cimport (
 from cyrt.builtin.linear cimport OUT, WEIGHT, Layer, X, record_linear
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.product cimport (
-    AHEAD, BLOCK, SMALL_BLOCK, VECTOR_BYTES, WARP, WAVES, Dot, Problem, is_aligned, set_outer,
+    AHEAD, BLOCK, SMALL_BLOCK, WAVES, Dot, Problem, is_aligned, set_outer,
 )
 from cyrt.builtin.rows.matmul import KERNELS, MOST_ROWS, SERVED
 from cyrt.builtin.rows.matmul import SKINNY as SIZES
@@ -116,11 +114,10 @@ for _each in DTYPES:
     most_few_rows[<int>_each.code] = MOST_ROWS.get(_each.name, 0)
     kernel_types[<int>_each.code] = dtype_code(SERVED[_each.name]) if _each.name in SERVED else -1
 
-
-def param_bytes(row):
-    """Return the size in bytes of the parameter of each kernel of a row."""
-    sizes = sizeof(Product), sizeof(Product), sizeof(Dot), sizeof(Dot), sizeof(Parts)
-    return sizes + (sizeof(Skinny),) * (len(row.kernels) - len(sizes))
+# The sizes in bytes of the kernels' parameters, in their order; the last one is that of all further
+# kernels.
+PARAM_BYTES = (sizeof(Product), sizeof(Product), sizeof(Dot), sizeof(Dot), sizeof(Parts),
+               sizeof(Skinny))
 
 
 cdef inline unsigned long long alignment(const Operand* operand) noexcept:

@@ -6,13 +6,14 @@ from cpython.object cimport PyObject
 from libc.string cimport memcpy, memset
 
 from cyrt.builtin.entry cimport Entry, entry_of, op_code
-from cyrt.builtin.grid cimport ceiling, multiprocessors_of, power_of_two, set_geometry
-from cyrt.builtin.launch cimport WHOLE, Launch, record_launch
+from cyrt.builtin.launch cimport (
+    VECTOR_BYTES, WARP, WHOLE, Launch, ceiling, multiprocessors_of, power_of_two, record_launch,
+    set_geometry,
+)
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.row_grid cimport (
-    PART_BLOCK, RESIDENT, ROW_BLOCK, ROW_CHUNKS, ROW_VECTORS, STREAM_BLOCK, VECTOR_BYTES, WARP,
-    Rows, are_vectors, fits, is_long, part_length, row_threads, rows_of_block,
-    rows_within_warps,
+    PART_BLOCK, RESIDENT, ROW_BLOCK, ROW_CHUNKS, ROW_VECTORS, STREAM_BLOCK, Rows, are_vectors, fits,
+    is_long, part_length, row_threads, rows_of_block, rows_within_warps,
 )
 from cyrt.builtin.space cimport Divider, divider
 from cyrt.builtin.workspace cimport allocate_workspace
@@ -64,10 +65,8 @@ cdef enum:
 
 cdef int LAYER_NORM = op_code("layer_norm")
 
-
-def param_bytes(row):
-    """Return the size in bytes of the parameter of each kernel of a row."""
-    return (sizeof(Norm),) * len(row.kernels)
+# The size in bytes of the parameter of each kernel.
+PARAM_BYTES = (sizeof(Norm),)
 
 
 cdef inline int begin(Norm* params, const Entry* entry, const Operand* operands, const Rows* rows,

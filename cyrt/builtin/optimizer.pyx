@@ -4,8 +4,7 @@
 from cpython.object cimport PyObject
 
 from cyrt.builtin.entry cimport dtype_code, entry_of, op_code
-from cyrt.builtin.grid cimport ceiling, set_geometry
-from cyrt.builtin.launch cimport MAX_MEMORIES, Launch, record_launch_of_many
+from cyrt.builtin.launch cimport MAX_MEMORIES, Launch, ceiling, record_launch_of_many, set_geometry
 from cyrt.runtime.memory cimport Memory
 
 cdef enum:
@@ -13,10 +12,8 @@ cdef enum:
 
 cdef int SQUARE_SUM = op_code("square_sum"), FLOAT64 = dtype_code("float64")
 
-
-def param_bytes(row):
-    """Return the size in bytes of the parameter of each kernel of a row."""
-    return (sizeof(Optimizer),) * len(row.kernels)
+# The size in bytes of the parameter of each kernel.
+PARAM_BYTES = (sizeof(Optimizer),)
 
 
 cdef long long tile_of(int dtype) noexcept:

@@ -5,8 +5,9 @@ from cpython.object cimport PyObject
 from libc.string cimport memset
 
 from cyrt.builtin.entry cimport entry_of, op_code
-from cyrt.builtin.grid cimport MAX_BLOCKS, ceiling, power_of_two, set_geometry
-from cyrt.builtin.launch cimport Launch, record_launch
+from cyrt.builtin.launch cimport (
+    MAX_BLOCKS, VECTOR_BYTES, WARP, Launch, ceiling, power_of_two, record_launch, set_geometry,
+)
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.space cimport MAX_NUMERATOR, Divider, divider
 from cyrt.builtin.window cimport Windows, product, reverse, set_windows
@@ -28,16 +29,12 @@ cdef enum Variant:
     TAPS = 2
 
 cdef enum:
-    WARP = 32
     BLOCK = 256             # threads
-    VECTOR_BYTES = 16
 
 cdef int MAX_VJP = op_code("max_pool_vjp"), AVG_VJP = op_code("avg_pool_vjp")
 
-
-def param_bytes(row):
-    """Return the size in bytes of the parameter of each kernel of a row."""
-    return (sizeof(Pool),) * len(row.kernels)
+# The size in bytes of the parameter of each kernel.
+PARAM_BYTES = (sizeof(Pool),)
 
 
 cdef int record_pool(Recorder encoder, int op, int dtype, const Operand* operands,
@@ -74,7 +71,7 @@ cdef int record(Recorder encoder, int op, int dtype, int variant, const Operand*
     cdef Pool args
     cdef Launch launch
     cdef long long outputs = pooling.batch * product(pooling.sliding.outputs), items, blocks
-    cdef unsigned long long places = pooling.batch_step if pooling.batch > 1 else 0
+    cdef unsigned long long strides = pooling.batch_step if pooling.batch > 1 else 0
     cdef unsigned int x
     cdef bint forward
     cdef int d
@@ -93,11 +90,11 @@ cdef int record(Recorder encoder, int op, int dtype, int variant, const Operand*
     args.taps = <unsigned int>product(pooling.sliding.taps)
     for d in range(pooling.sliding.ndim):
         if pooling.sliding.sources[d] > 1:
-            places |= pooling.steps[d]
-    places = (places | pooling.channels) * launch.entry.itemsizes[0] | args.source | args.out
+            strides |= pooling.steps[d]
+    strides = (strides | pooling.channels) * launch.entry.itemsizes[0] | args.source | args.out
     launch.variant = variant
     forward = op != MAX_VJP and op != AVG_VJP
-    if places % VECTOR_BYTES or forward and args.taps > POOL_CHUNK:
+    if strides % VECTOR_BYTES or forward and args.taps > POOL_CHUNK:
         launch.variant = variant + 1
         items = 1
     x = power_of_two(ceiling(pooling.channels, items), 1, WARP)

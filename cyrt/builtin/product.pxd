@@ -1,8 +1,8 @@
 # The problem that the kernels of matmul.cu solve, and what the choices of their launches share.
 
 from cyrt.builtin.entry cimport Entry
+from cyrt.builtin.launch cimport VECTOR_BYTES
 from cyrt.builtin.operand cimport Operand
-from cyrt.builtin.skinny cimport VECTOR_BYTES
 from cyrt.builtin.space cimport Divider, Outer2, Space, divider
 from cyrt.graph.exact_key cimport Key
 
@@ -15,7 +15,6 @@ cdef extern from "params/matmul.h" nogil:
         unsigned int rows, columns, num_outer, flags, early
 
 cdef enum:
-    WARP = 32
     BLOCK = 256             # threads
     SMALL_BLOCK = 64        # threads of a small tile, and of blocks of rows in small grids
     AHEAD = 4               # vectors that a thread loads at once
@@ -39,11 +38,11 @@ cdef inline bint is_aligned(const Problem* p, int operand, const Space* space, i
                             long long stride) noexcept:
     """Return whether vectors are aligned at any multiple of the strides of dimensions from `first`
     on."""
-    cdef unsigned long long places = stride
+    cdef unsigned long long strides = stride
     cdef int d
     for d in range(first, space.ndim):
-        places |= space.strides[d][operand]
-    return (places * p.itemsize | p.operands[operand].address) % VECTOR_BYTES == 0
+        strides |= space.strides[d][operand]
+    return (strides * p.itemsize | p.operands[operand].address) % VECTOR_BYTES == 0
 
 cdef inline int set_outer(Outer2* outer, const Space* space, int first) noexcept:
     """Set the dimensions from `first` on; return their number."""

@@ -5,8 +5,9 @@
 from libc.string cimport memcpy, memset
 
 from cyrt.builtin.entry cimport entry_of
-from cyrt.builtin.grid cimport MAX_BLOCKS, power_of_two, set_geometry
-from cyrt.builtin.launch cimport WHOLE, Launch, record_launch
+from cyrt.builtin.launch cimport (
+    MAX_BLOCKS, WARP, WHOLE, Launch, power_of_two, record_launch, set_geometry,
+)
 from cyrt.builtin.operand cimport Operand
 from cyrt.graph.commit cimport Recorder
 
@@ -19,16 +20,13 @@ cdef extern from "params/random.h" nogil:
 
 cdef enum:
     BLOCK = 256             # The maximum number of threads
-    WARP = 32
     BLOCKS = 2048  # more than a device runs at once: threads of larger grids process several items,
     STEPS = 16              # at most this many
     VECTOR = 16             # bytes of a thread's store
     LEAST = 4               # the minimum number of items of a thread
 
-
-def param_bytes(row):
-    """Return the size in bytes of the parameter of each kernel of a row."""
-    return (sizeof(Random),) * len(row.kernels)
+# The size in bytes of the parameter of each kernel.
+PARAM_BYTES = (sizeof(Random),)
 
 
 cdef int record_random(Recorder encoder, int op, int dtype, int variant, unsigned long long key,

@@ -7,9 +7,9 @@ from libc.string cimport memset
 from cyrt.builtin import catalogue
 from cyrt.builtin.elementwise cimport record_elementwise
 from cyrt.builtin.entry cimport MAX_DTYPES, MAX_OPS, Entry, entry_of, type_of_size
-from cyrt.builtin.grid cimport MAX_BLOCKS, ceiling, power_of_two, set_geometry
 from cyrt.builtin.launch cimport (
-    WHOLE, Launch, describe, num_replayed, record_launch, replay_described,
+    MAX_BLOCKS, VECTOR_BYTES, WARP, WHOLE, Launch, ceiling, describe, num_replayed, power_of_two,
+    record_launch, replay_described, set_geometry,
 )
 from cyrt.builtin.rows import reduce as family
 from cyrt.builtin.space cimport (
@@ -40,8 +40,6 @@ cdef extern from *:
     int __builtin_popcountll(unsigned long long) noexcept
 
 cdef enum:
-    WARP = 32
-    VECTOR_BYTES = 16       # bytes of the widest vector; no greater alignment matters
     SECTOR = 32             # bytes of a memory transaction
     LOADS = 4               # units that a thread loads at once
     # The units of a thread from which on more threads compute the result together:
@@ -91,10 +89,8 @@ for each in family.rows():
         family.state_bytes(each)
 cdef int ARGMAX = catalogue.OPS.index("argmax"), ARGMIN = catalogue.OPS.index("argmin")
 
-
-def param_bytes(row):
-    """Return the size in bytes of the parameter of each kernel of a row."""
-    return (sizeof(Reduce),) * len(row.kernels)
+# The size in bytes of the parameter of each kernel.
+PARAM_BYTES = (sizeof(Reduce),)
 
 
 # -- the choice of variant, grid, block and parameters ---------------------------------------------

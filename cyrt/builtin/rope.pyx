@@ -6,8 +6,9 @@ from libc.string cimport memset
 
 from cyrt.builtin import catalogue
 from cyrt.builtin.entry cimport entry_of
-from cyrt.builtin.grid cimport ceiling, power_of_two, set_geometry
-from cyrt.builtin.launch cimport Launch, record_launch
+from cyrt.builtin.launch cimport (
+    VECTOR_BYTES, WARP, Launch, ceiling, power_of_two, record_launch, set_geometry,
+)
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.space cimport MAX_NUMERATOR, Divider, divider
 from cyrt.graph.commit cimport Recorder
@@ -25,10 +26,8 @@ cdef extern from "params/rope.h" nogil:
         unsigned int heads, pairs, features, flags, count
 
 cdef enum:
-    WARP = 32
     BLOCK = 128             # threads
     SPREAD = 256            # blocks over which a small grid is spread
-    VECTOR_BYTES = 16
 
 # Kernels, in the order of Row.kernels.
 cdef enum Variant:
@@ -37,10 +36,8 @@ cdef enum Variant:
 
 cdef int ROPE = catalogue.OPS.index("rope")
 
-
-def param_bytes(row):
-    """Return the size in bytes of the parameter of each kernel of a row."""
-    return (sizeof(Rope),) * len(row.kernels)
+# The size in bytes of the parameter of each kernel.
+PARAM_BYTES = (sizeof(Rope),)
 
 
 cdef bint takes_vectors(const Operand* operands, const RopeSpace* space, int itemsize) noexcept:

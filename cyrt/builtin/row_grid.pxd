@@ -1,8 +1,7 @@
 # How rows are divided among threads and blocks, where a kernel keeps them in registers: the numbers
 # of params/row.h and what follows from them.
 
-from cyrt.builtin.grid cimport ceiling, power_of_two, set_geometry
-from cyrt.builtin.launch cimport Launch
+from cyrt.builtin.launch cimport WARP, Launch, ceiling, power_of_two, set_geometry
 from cyrt.runtime.module cimport LoadedFunction, allow_smem
 
 cdef extern from "params/row.h" nogil:
@@ -10,8 +9,6 @@ cdef extern from "params/row.h" nogil:
     int ROW_CHUNKS(int items)
 
 cdef enum:
-    WARP = 32
-    VECTOR_BYTES = 16
     RESIDENT = 1024         # threads of 64 registers that a multiprocessor runs at once
     SHORT_BLOCK = 256       # threads of a block of several rows
     # Rows of at least LONG elements are divided if there are at least FEW multiprocessors for each.

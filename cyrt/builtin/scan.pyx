@@ -6,10 +6,9 @@ from cpython.object cimport PyObject
 from libc.string cimport memset
 
 from cyrt.builtin.entry cimport Entry, entry_of
-from cyrt.builtin.grid cimport (
-    MAX_BLOCKS, ceiling, multiprocessors_of, power_of_two, set_geometry,
+from cyrt.builtin.launch cimport (
+    MAX_BLOCKS, Launch, ceiling, multiprocessors_of, power_of_two, record_launch, set_geometry,
 )
-from cyrt.builtin.launch cimport Launch, record_launch
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.workspace cimport allocate_workspace, fill_zeros
 from cyrt.graph.commit cimport Recorder
@@ -37,10 +36,8 @@ cdef enum Variant:
     TILES = 1
     COLUMNS = 2
 
-
-def param_bytes(row):
-    """Return the size in bytes of the parameter of each kernel of a row."""
-    return (sizeof(Scan),) * len(row.kernels)
+# The size in bytes of the parameter of each kernel.
+PARAM_BYTES = (sizeof(Scan),)
 
 
 cdef inline bint are_vectors(unsigned long long address, long long row, int items,

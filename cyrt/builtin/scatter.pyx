@@ -8,8 +8,7 @@ from libc.string cimport memset
 
 from cyrt.builtin import catalogue
 from cyrt.builtin.entry cimport entry_of
-from cyrt.builtin.grid cimport MAX_BLOCKS, ceiling, set_geometry
-from cyrt.builtin.launch cimport Launch, record_launch
+from cyrt.builtin.launch cimport MAX_BLOCKS, Launch, ceiling, record_launch, set_geometry
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.workspace cimport allocate_workspace
 from cyrt.graph.commit cimport (
@@ -33,10 +32,8 @@ cdef enum Variant:
     ROWS = 3
     ROW_PARTIALS = 4
 
-
-def param_bytes(row):
-    """Return the size in bytes of the parameter of each kernel of a row."""
-    return (sizeof(Scatter),) * len(row.kernels)
+# The size in bytes of the parameter of each kernel.
+PARAM_BYTES = (sizeof(Scatter),)
 
 
 cdef int record_scatter(Recorder encoder, int op, int dtype, const Operand* operands, long long n,

@@ -6,8 +6,9 @@ from libc.string cimport memset
 
 from cyrt.builtin import catalogue
 from cyrt.builtin.entry cimport entry_of
-from cyrt.builtin.grid cimport MAX_BLOCKS, ceiling, power_of_two, set_geometry
-from cyrt.builtin.launch cimport Launch, record_launch
+from cyrt.builtin.launch cimport (
+    MAX_BLOCKS, Launch, ceiling, power_of_two, record_launch, set_geometry,
+)
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.sort cimport KeyOrder, key_order, key_type
 from cyrt.graph.commit cimport Recorder
@@ -29,10 +30,8 @@ cdef enum Variant:
 
 cdef int SEARCH = catalogue.OPS.index("search")
 
-
-def param_bytes(row):
-    """Return the size in bytes of the parameter of each kernel of a row."""
-    return (sizeof(Search),) * len(row.kernels)
+# The size in bytes of the parameter of each kernel.
+PARAM_BYTES = (sizeof(Search),)
 
 
 cdef int record(Recorder encoder, Variant variant, int dtype, const Operand* operands,

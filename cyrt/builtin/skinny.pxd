@@ -11,9 +11,6 @@ cdef extern from "params/matmul.h" nogil:
         Divider tiles, parts
         unsigned int few, wide, k, depth, num_batch, flags, works, early
 
-cdef enum:
-    VECTOR_BYTES = 16
-
 # Set the tiles and the parts of a product whose other parameters are set, and its kernel and
 # geometry; return the number of parts. `first`: the index of the layout's first kernel in the
 # entry. `along`: the matrix's rows lie along the summed dimension.

@@ -2,7 +2,7 @@
 # C-level functions only: see skinny.pxd.
 """Products of a few rows and a matrix: kernels and geometry."""
 
-from cyrt.builtin.grid cimport ceiling, multiprocessors_of, power_of_two, set_geometry
+from cyrt.builtin.launch cimport WARP, ceiling, multiprocessors_of, power_of_two, set_geometry
 from cyrt.builtin.space cimport divider
 from cyrt.runtime.module cimport LoadedFunction, allow_smem
 
@@ -18,7 +18,6 @@ cdef extern from "params/matmul.h" nogil:
     int RING_WARPS(int tiles)
 
 cdef enum:
-    WARP = 32
     WARPS = 8               # a block's warps, where there are many
     PART_UNIT = 32          # a multiple of the elements of every vector
     DEEP_CHUNKS = 2         # the minimum number of chunks of a warp in a part

@@ -6,8 +6,9 @@ from cpython.object cimport PyObject
 from libc.string cimport memset
 
 from cyrt.builtin.entry cimport Entry, entry_of, op_code
-from cyrt.builtin.grid cimport ceiling, multiprocessors_of, set_geometry
-from cyrt.builtin.launch cimport WHOLE, Launch, record_launch
+from cyrt.builtin.launch cimport (
+    WHOLE, Launch, ceiling, multiprocessors_of, record_launch, set_geometry,
+)
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.row_grid cimport (
     PART_BLOCK, ROW_CHUNKS, ROW_VECTORS, Rows, are_many, are_vectors, is_long, part_length,
@@ -42,10 +43,8 @@ cdef enum:
 cdef int SOFTMAX = op_code("softmax"), SOFTMAX_VJP = op_code("softmax_vjp")
 cdef int CROSS_ENTROPY = op_code("cross_entropy")
 
-
-def param_bytes(row):
-    """Return the size in bytes of the parameter of each kernel of a row."""
-    return (sizeof(Softmax),) * len(row.kernels)
+# The size in bytes of the parameter of each kernel.
+PARAM_BYTES = (sizeof(Softmax),)
 
 
 cdef int record_softmax(Recorder encoder, int op, int dtype, const Operand* operands,

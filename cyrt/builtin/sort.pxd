@@ -12,6 +12,6 @@ cdef int key_order(KeyOrder* order, int dtype, bint descending) except -1
 # Return the unsigned type of an element's size, which the kernels sort.
 cdef int key_type(int dtype) except -1
 # Record a stable sort of `rows` rows of n elements: operand 1 into operand 0, both contiguous.
-# With `places` operand 0 receives the elements' indices within their row before the sort, int64.
+# With `indices` operand 0 receives the elements' indices within their row before the sort, int64.
 cdef int record_sort(Recorder encoder, int dtype, const Operand* operands, long long rows,
-                     long long n, bint places, bint descending) except -1
+                     long long n, bint indices, bint descending) except -1

@@ -8,8 +8,9 @@ from libc.string cimport memset
 
 from cyrt.builtin import catalogue
 from cyrt.builtin.entry cimport dtype_code, entry_of
-from cyrt.builtin.grid cimport MAX_BLOCKS, ceiling, power_of_two, set_geometry
-from cyrt.builtin.launch cimport Launch, record_launch
+from cyrt.builtin.launch cimport (
+    MAX_BLOCKS, Launch, ceiling, power_of_two, record_launch, set_geometry,
+)
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.rows.sort import KEYS
 from cyrt.builtin.workspace cimport allocate_workspace, fill_zeros
@@ -26,7 +27,7 @@ cdef extern from "params/sort.h" nogil:
         unsigned long long totals, counts, turns
         KeyOrder order
 
-# Kernels, in the order of Row.kernels. The kernels that return indices follow ARG places later.
+# Kernels, in the order of Row.kernels. The kernels that return indices follow ARG numbers later.
 cdef enum Variant:
     COUNTING = 0
     BLOCK = 1
@@ -45,10 +46,8 @@ cdef int SORT = catalogue.OPS.index("sort")
 cdef dict key_types = {1 << i: dtype_code(name) for i, name in enumerate(KEYS)}
 cdef list orders = []           # by type: the numbers of a KeyOrder, ascending, and its key's type
 
-
-def param_bytes(row):
-    """Return the size in bytes of the parameter of each kernel of a row."""
-    return (sizeof(Sort),) * len(row.kernels)
+# The size in bytes of the parameter of each kernel.
+PARAM_BYTES = (sizeof(Sort),)
 
 
 def _order(each):
@@ -84,7 +83,7 @@ cdef int key_type(int dtype) except -1:
 
 
 cdef int record_sort(Recorder encoder, int dtype, const Operand* operands, long long rows,
-                     long long n, bint places, bint descending) except -1:
+                     long long n, bint indices, bint descending) except -1:
     cdef Operand[2] part
     cdef Sort params
     cdef Launch launch
@@ -95,7 +94,7 @@ cdef int record_sort(Recorder encoder, int dtype, const Operand* operands, long 
     launch.entry = entry_of(encoder.state.ordinal, SORT, key_type(dtype))
     if rows == 0 or n == 0:
         return 0
-    if places and n > 0xffffffff:       # an index is a uint32 between passes
+    if indices and n > 0xffffffff:       # an index is a uint32 between passes
         raise ValueError(f"argsort: expected rows of at most {0xffffffff:,} elements, got {n:,}")
     size = launch.entry.itemsizes[0]
     tile = SORT_BLOCK * (8 if size == 8 else 16)
@@ -105,18 +104,18 @@ cdef int record_sort(Recorder encoder, int dtype, const Operand* operands, long 
     part[0], part[1] = operands[0], operands[1]
     while done < rows:
         params.rows = <unsigned int>min(rows - done, most)
-        part[0].address = operands[0].address + done * n * (8 if places else size)
+        part[0].address = operands[0].address + done * n * (8 if indices else size)
         part[1].address = operands[1].address + done * n * size
         if n <= tile:
-            record_short(encoder, &launch, &params, part, places)
+            record_short(encoder, &launch, &params, part, indices)
         else:
-            record_sweeps(encoder, &launch, &params, part, places)
+            record_sweeps(encoder, &launch, &params, part, indices)
         done += params.rows
     return 0
 
 
 cdef int record_short(Recorder encoder, Launch* launch, Sort* params, const Operand* operands,
-                      bint places) except -1:
+                      bint indices) except -1:
     cdef unsigned int x, y = 1
     params.input = operands[1].address
     params.out = params.to = operands[0].address
@@ -129,7 +128,7 @@ cdef int record_short(Recorder encoder, Launch* launch, Sort* params, const Oper
     else:
         launch.variant = BLOCK
         x = power_of_two(ceiling(params.n, SHORT), 32, SORT_BLOCK)
-    if places:
+    if indices:
         launch.variant += ARG
     set_geometry(&launch.geometry, ceiling(params.rows, y), x, y)
     return record_launch(encoder, launch, params, operands, 2, 1)
@@ -143,8 +142,8 @@ cdef inline unsigned long long take(unsigned long long* free, long long nbytes) 
 
 
 cdef int record_sweeps(Recorder encoder, Launch* launch, Sort* params, const Operand* operands,
-                       bint places) except -1:
-    """Record the passes, which move elements, and with `places` their indices, between two
+                       bint indices) except -1:
+    """Record the passes, which move elements, and with `indices` also their indices, between two
     buffers."""
     cdef Operand[3] used
     cdef unsigned long long[2] elements
@@ -157,11 +156,11 @@ cdef int record_sweeps(Recorder encoder, Launch* launch, Sort* params, const Ope
     params.totals = take(&free, 8 * SORT_DIGITS * passes * <long long>params.rows)
     zeros = free
     params.counts = take(&free, 8 * SORT_DIGITS * <long long>params.rows * params.tiles)
-    # Without places the result is one of the two buffers, so that the last pass writes it.
+    # Without indices the result is one of the two buffers, so that the last pass writes it.
     elements[0] = take(&free, count * passes) if passes > 1 else 0
-    elements[1] = take(&free, count * passes) if passes > 2 and places else 0
-    origins[0] = take(&free, 4 * count) if places and passes > 1 else 0
-    origins[1] = take(&free, 4 * count) if places and passes > 2 else 0
+    elements[1] = take(&free, count * passes) if passes > 2 and indices else 0
+    origins[0] = take(&free, 4 * count) if indices and passes > 1 else 0
+    origins[1] = take(&free, 4 * count) if indices and passes > 2 else 0
     workspace = allocate_workspace(encoder, free)
     params.turns += workspace.address
     params.totals += workspace.address
@@ -169,7 +168,7 @@ cdef int record_sweeps(Recorder encoder, Launch* launch, Sort* params, const Ope
     for i in range(2):
         elements[i] += workspace.address
         origins[i] += workspace.address
-    if not places:
+    if not indices:
         elements[1] = operands[0].address
     used[0], used[1] = operands[0], operands[1]
     used[2] = Operand(<PyObject*>workspace, workspace.address, NULL, [0, 0])
@@ -180,12 +179,12 @@ cdef int record_sweeps(Recorder encoder, Launch* launch, Sort* params, const Ope
     launch.variant = HISTOGRAM
     set_geometry(&launch.geometry, params.rows * <unsigned long long>params.last, SORT_BLOCK, 1)
     record_launch(encoder, launch, params, used, 3, 4)
-    launch.variant = SWEEP + (ARG if places else 0)
+    launch.variant = SWEEP + (ARG if indices else 0)
     set_geometry(&launch.geometry, params.rows * <unsigned long long>params.tiles, SORT_BLOCK, 1)
     for i in range(passes):
         params.digit = i
         params.last = i == passes - 1
-        params.out = elements[i & 1] if places or not params.last else operands[0].address
+        params.out = elements[i & 1] if indices or not params.last else operands[0].address
         params.to = operands[0].address if params.last else origins[i & 1]
         record_launch(encoder, launch, params, used, 3, 5)
         params.input = params.out

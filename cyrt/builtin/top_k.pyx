@@ -8,8 +8,9 @@ from libc.string cimport memset
 
 from cyrt.builtin import catalogue
 from cyrt.builtin.entry cimport entry_of
-from cyrt.builtin.grid cimport MAX_BLOCKS, ceiling, power_of_two, set_geometry
-from cyrt.builtin.launch cimport WHOLE, Launch, record_launch
+from cyrt.builtin.launch cimport (
+    MAX_BLOCKS, WARP, WHOLE, Launch, ceiling, power_of_two, record_launch, set_geometry,
+)
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.sort cimport KeyOrder, key_order, key_type
 from cyrt.builtin.workspace cimport allocate_workspace
@@ -26,14 +27,11 @@ cdef extern from "params/top_k.h" nogil:
 
 cdef enum:
     TILE = TOP_K_BLOCK * TOP_K_ITEMS
-    WARP = 32
 
 cdef int TOP_K = catalogue.OPS.index("top_k")
 
-
-def param_bytes(row):
-    """Return the size in bytes of the parameter of each kernel of a row."""
-    return (sizeof(TopK),) * len(row.kernels)
+# The size in bytes of the parameter of each kernel.
+PARAM_BYTES = (sizeof(TopK),)
 
 
 cdef int record_top_k(Recorder encoder, int dtype, const Operand* operands, long long rows,

@@ -5,8 +5,9 @@ from libc.string cimport memset
 
 from cyrt.builtin import catalogue
 from cyrt.builtin.entry cimport entry_of
-from cyrt.builtin.grid cimport MAX_BLOCKS, ceiling, set_geometry
-from cyrt.builtin.launch cimport WHOLE, Launch, record_launch
+from cyrt.builtin.launch cimport (
+    MAX_BLOCKS, WARP, WHOLE, Launch, ceiling, record_launch, set_geometry,
+)
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.space cimport MAX_NUMERATOR, MAX_OUTER, Divider, Outer2, Source, Space, divider
 from cyrt.graph.commit cimport Recorder
@@ -23,7 +24,6 @@ cdef extern from "params/transpose.h" nogil:
 
 cdef enum:
     SIDE = 64               # rows and columns of a tile, for elements of up to 4 bytes
-    WARP = 32
 
 # Kernels, in the order of Row.kernels.
 cdef enum Variant:
@@ -32,10 +32,8 @@ cdef enum Variant:
 
 cdef int TRANSPOSE = catalogue.OPS.index("transpose")
 
-
-def param_bytes(row):
-    """Return the size in bytes of the parameter of each kernel of a row."""
-    return (sizeof(Transpose),) * len(row.kernels)
+# The size in bytes of the parameter of each kernel.
+PARAM_BYTES = (sizeof(Transpose),)
 
 
 cdef long long put_batch(Transpose* params, const Space* space, int along) noexcept:

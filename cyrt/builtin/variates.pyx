@@ -4,8 +4,9 @@
 from libc.string cimport memcpy, memset
 
 from cyrt.builtin.entry cimport entry_of
-from cyrt.builtin.grid cimport MAX_BLOCKS, ceiling, power_of_two, set_geometry
-from cyrt.builtin.launch cimport WHOLE, Launch, record_launch
+from cyrt.builtin.launch cimport (
+    MAX_BLOCKS, WARP, WHOLE, Launch, ceiling, power_of_two, record_launch, set_geometry,
+)
 
 cdef extern from "params/variates.h" nogil:
     cdef struct Variates:
@@ -15,13 +16,10 @@ cdef extern from "params/variates.h" nogil:
         long long n
 
 cdef enum:
-    WARP = 32
     BLOCK = 128             # threads; each has as much to do as its random bits decide
 
-
-def param_bytes(row):
-    """Return the size in bytes of the parameter of each kernel of a row."""
-    return (sizeof(Variates),) * len(row.kernels)
+# The size in bytes of the parameter of each kernel.
+PARAM_BYTES = (sizeof(Variates),)
 
 
 cdef int record_variates(Recorder encoder, int op, int dtype, unsigned long long key,

@@ -5,12 +5,13 @@ from libc.string cimport memset
 from cyrt.builtin.attention cimport Steps
 from cyrt.builtin.flash_attention cimport (
     BOOL_MASK, FLASH_OPERANDS, FLOAT_MASK, KEYS, MASK, MOST_FEATURES, MOST_KEYS, OUT, OWN_MASK,
-    QUERIES, SINKS, VALUES, VECTOR_BYTES, FlashSpace, record_flash_attention,
+    QUERIES, SINKS, VALUES, FlashSpace, record_flash_attention,
 )
 from cyrt.builtin.flash_attention_vjp cimport (
     OF_KEYS, OF_QUERIES, OF_VALUES, VJP_GRADIENT, VJP_KEYS, VJP_OPERANDS, VJP_QUERIES, VJP_VALUES,
     VjpSpace, record_flash_attention_vjp,
 )
+from cyrt.builtin.launch cimport VECTOR_BYTES
 from cyrt.builtin.library_attention cimport is_for_library
 from cyrt.builtin.operand cimport Operand
 from cyrt.driver.errors import OutOfMemoryError

@@ -5,11 +5,11 @@ import math
 from libc.string cimport memset
 
 from cyrt.builtin.entry cimport op_code
+from cyrt.builtin.launch cimport VECTOR_BYTES
 from cyrt.builtin.linear cimport (
     BIAS, FEW_LINEAR_ROWS, NORM, NORM_BIAS, OUT, RESIDUAL, WEIGHT, X, Layer, activation_code,
     is_fused, record_linear, takes_layer_norm,
 )
-from cyrt.builtin.skinny cimport VECTOR_BYTES
 from cyrt.builtin.space cimport MAX_NDIM
 from cyrt.dtypes import DTYPES
 from cyrt.graph.recorder cimport encoder_of
@@ -336,8 +336,8 @@ cdef inline bint is_alike(Array operand, int code, int ordinal) except -1:
 cdef Array aligned_rows(Array x, Layer* layer):
     """Return x, or a copy of it, whose rows are aligned to vectors. Set their distance."""
     cdef Array rows = spaced_rows(x, &layer.x_step)
-    cdef unsigned long long places = layer.x_step if layer.rows > 1 else 0
-    if (places * layer.itemsize | rows.address) % VECTOR_BYTES == 0:
+    cdef unsigned long long strides = layer.x_step if layer.rows > 1 else 0
+    if (strides * layer.itemsize | rows.address) % VECTOR_BYTES == 0:
         return rows
     layer.x_step = layer.length
     return duplicate(x)

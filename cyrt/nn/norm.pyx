@@ -5,9 +5,10 @@ from libc.string cimport memset
 
 from cyrt.builtin import catalogue
 from cyrt.builtin.entry cimport op_code
+from cyrt.builtin.launch cimport VECTOR_BYTES
 from cyrt.builtin.norm cimport record_norm, record_norm_vjp
 from cyrt.builtin.operand cimport Operand
-from cyrt.builtin.row_grid cimport VECTOR_BYTES, Rows
+from cyrt.builtin.row_grid cimport Rows
 from cyrt.error_text import show
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array, set_operand, shape_of
