@@ -377,13 +377,13 @@ def _error(owner: str, name: str, instead: str) -> AttributeError:
     return AttributeError(f"{owner} has no attribute {name!r}; instead: {instead}", name=name)
 
 
-def refuse(module: Any, name: str, places: tuple[Any, ...]) -> NoReturn:
-    """Raise the error of a name that a module does not have: it tells which of `places`, other
-    modules, has it, or what to write. A class ``ReLU`` of a library is a function ``relu`` here."""
+def refuse(module: Any, name: str, modules: tuple[Any, ...]) -> NoReturn:
+    """Raise the error of a name that a module does not have. It tells which of the other `modules`
+    has it, or what to write: a class ``ReLU`` of a library is a function ``relu`` here."""
     found = [
         f"{each.__name__}.{there}"
         for there in (name, name.lower())
-        for each in (*places, module)
+        for each in (*modules, module)
         # A module has no __all__ yet while it is imported.
         if there in getattr(each, "__all__", ())
     ]

@@ -128,7 +128,7 @@ cdef list capture_kernels(Stream stream, object call, tuple addresses, int seed,
     cdef CUgraphNodeType kind
     cdef size_t i, count = MOST_NODES
     cdef list found = [], spans = []
-    cdef dict places = {}
+    cdef dict numbers = {}
     cdef int entered = enter(state.ordinal, state.epoch, b"cuGraphGetNodes")
     try:
         check(cu.cuGraphGetNodes(graph, NULL, &count), b"cuGraphGetNodes")
@@ -136,7 +136,7 @@ cdef list capture_kernels(Stream stream, object call, tuple addresses, int seed,
             raise Opaque(f"the call has {count} nodes")
         check(cu.cuGraphGetNodes(graph, nodes, &count), b"cuGraphGetNodes")
         for i in range(count):
-            places[<size_t>nodes[i]] = i
+            numbers[<size_t>nodes[i]] = i
             first = len(found)
             check(cu.cuGraphNodeGetType(nodes[i], &kind), b"cuGraphNodeGetType")
             if kind == CU_GRAPH_NODE_TYPE_KERNEL:
@@ -146,20 +146,20 @@ cdef list capture_kernels(Stream stream, object call, tuple addresses, int seed,
             else:
                 raise Opaque(f"the call has a node of type {<int>kind}, neither kernel nor memset")
             spans.append(range(first, len(found)))
-        set_sources(graph, places, spans, found)
+        set_sources(graph, numbers, spans, found)
         return found
     finally:
         cu.cuGraphDestroy(graph)
         leave_quietly(entered)
 
 
-cdef int set_sources(CUgraph graph, dict places, list spans, list found) except -1:
+cdef int set_sources(CUgraph graph, dict numbers, list spans, list found) except -1:
     """Set the kernels for which each kernel waits. The kernels of one node run in order; if the
     driver does not return the edges of nodes, all kernels run in order."""
     cdef CapturedKernel kernel
     cdef list edges = [], ends = [], waits = [[] for _ in spans]
     cdef set sources
-    check(describe_edges(graph, places, edges), b"cuGraphGetEdges")
+    check(describe_edges(graph, numbers, edges), b"cuGraphGetEdges")
     found_edges = edges[0] if edges else [(i, i + 1) for i in range(len(spans) - 1)]
     for source, target, *_ in found_edges:
         if source >= target:

@@ -29,7 +29,7 @@ cdef list attributes_of(CUgraphNode node)
 
 # Append a sorted tuple of the graph's edges to the list: indices by the dict of nodes, ports and
 # type. Nothing is appended if there are none, or if the driver does not tell their types.
-cdef CUresult describe_edges(CUgraph graph, dict places, list found) except *
+cdef CUresult describe_edges(CUgraph graph, dict numbers, list found) except *
 
 # Copy a graph as it is now: its owner may change or destroy it afterwards.
 cdef ChildGraph copy_graph(int ordinal, unsigned int epoch, CUgraph graph)

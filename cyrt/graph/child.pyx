@@ -68,7 +68,7 @@ cdef CUresult describe_node(CUgraphNode node, list found) except *:
     return result
 
 
-cdef CUresult describe_edges(CUgraph graph, dict places, list found) except *:
+cdef CUresult describe_edges(CUgraph graph, dict numbers, list found) except *:
     cdef CUgraphNode* ends
     cdef CUgraphEdgeData* data
     cdef size_t i, count = 0
@@ -85,7 +85,7 @@ cdef CUresult describe_edges(CUgraph graph, dict places, list found) except *:
             raise MemoryError()
         result = cu.cuGraphGetTypedEdges(graph, ends, ends + count, data, &count)
         found.append(tuple(sorted(
-            (places[<size_t>ends[i]], places[<size_t>ends[count + i]], data[i].from_port,
+            (numbers[<size_t>ends[i]], numbers[<size_t>ends[count + i]], data[i].from_port,
              data[i].to_port, data[i].type) for i in range(count))))
     finally:
         free(ends)
@@ -97,7 +97,7 @@ cdef CUresult describe(CUgraph graph, list found) except *:
     """Append the properties of a graph that an update does not carry to the list `found`."""
     cdef CUgraphNode* nodes
     cdef size_t i, count = 0
-    cdef dict places = {}
+    cdef dict numbers = {}
     cdef CUresult result = cu.cuGraphGetNodes(graph, NULL, &count)
     nodes = <CUgraphNode*>calloc(count + 1, sizeof(CUgraphNode))
     if nodes == NULL:
@@ -107,12 +107,12 @@ cdef CUresult describe(CUgraph graph, list found) except *:
             result = cu.cuGraphGetNodes(graph, nodes, &count)
         found.append(count)
         for i in range(count):
-            places[<size_t>nodes[i]] = i
+            numbers[<size_t>nodes[i]] = i
             if result == CUDA_SUCCESS:
                 result = describe_node(nodes[i], found)
     finally:
         free(nodes)
-    return result if result != CUDA_SUCCESS else describe_edges(graph, places, found)
+    return result if result != CUDA_SUCCESS else describe_edges(graph, numbers, found)
 
 
 cdef unsigned long long number_of(tuple shape) except? 0:

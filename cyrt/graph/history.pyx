@@ -11,7 +11,7 @@ cdef enum:
     SURE = 256                  # operations, at least, whose kept results are compared
     LONGEST_KEPT = 1024         # most operations of a round that only lives and commits show
     COMPARED = 2 * LONGEST_KEPT     # operations, at most, whose lives are compared
-    OFTEN = 3                   # results that lived for long, on average, at each place of a round
+    OFTEN = 3                   # results that lived for long, on average, at a position of a round
 
 cdef unsigned long long comparisons = 0
 cdef unsigned long long last_first = 0      # no two histories have the same numbers
@@ -201,20 +201,21 @@ cdef bint lives_repeat(const History* history, int period, int multiple, int cou
     global comparisons
     cdef unsigned int[LONGEST_KEPT] lived, died     # the most, and the least, of these results
     cdef const Step* step
-    cdef int i, place, num_long = 0, num_places = 0
+    cdef int i, position, num_long = 0, num_positions = 0
     for i in range(multiple):
         lived[i], died[i] = 0, UINT_MAX
     for i in range(count):
         comparisons += 1
         step = step_at(history, history.count - 1 - i)
-        place = i % multiple
+        position = i % multiple
         if step.lived >= youngest[i % period]:
             num_long += 1
-            num_places += lived[place] < youngest[i % period]
-        lived[place], died[place] = max(lived[place], step.lived), min(died[place], step.died)
-        if lived[place] >= died[place]:
+            num_positions += lived[position] < youngest[i % period]
+        lived[position] = max(lived[position], step.lived)
+        died[position] = min(died[position], step.died)
+        if lived[position] >= died[position]:
             return False
-    return num_long != 0 and num_long >= OFTEN * num_places
+    return num_long != 0 and num_long >= OFTEN * num_positions
 
 
 cdef bint commits_repeat(const History* history, int period, int length) noexcept:

@@ -252,8 +252,8 @@ def _annotated(log: str, job: Job) -> str:
     source, lines, out = job.source.split("\n"), log.split("\n"), []
     shift = 0
     for i, line in enumerate(lines):
-        place = _PLACE.match(lines[i - 1]) if i else None
-        number = int(place["line"]) if place and place["file"] == job.filename else 0
+        found = _PLACE.match(lines[i - 1]) if i else None
+        number = int(found["line"]) if found and found["file"] == job.filename else 0
         if 0 < number <= len(source) and line.strip() == source[number - 1].strip():
             out.append(f"{number:5} | {line[2:]}")
             shift = 6

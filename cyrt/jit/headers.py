@@ -113,8 +113,8 @@ def lacking_names(folders: Sequence[str]) -> tuple[str, ...]:
                 except OSError:
                     continue
                 for name, quoted in included_names(text):
-                    places = [folder, *folders] if quoted else folders
-                    if not any(os.path.exists(os.path.join(place, name)) for place in places):
+                    searched = [folder, *folders] if quoted else folders
+                    if not any(os.path.exists(os.path.join(place, name)) for place in searched):
                         lacking.add(name)
     return tuple(sorted(lacking))
 

@@ -118,13 +118,13 @@ def dependencies(
         for name in _reachable(folder, lacking() if known else ()):
             reading.take(folder, name)
     for name in preincluded:
-        for place in (cwd, *own):
-            reading.take(place, name)
+        for folder in (cwd, *own):
+            reading.take(folder, name)
     while reading.waiting:
         text, folder = reading.waiting.pop()
         for name in _names(text):
-            for place in dict.fromkeys((folder, here, *own)):
-                reading.take(place, name)
+            for searched in dict.fromkeys((folder, here, *own)):
+                reading.take(searched, name)
     # A macro in NVIDIA's headers may paste its arguments.
     if known or any(mark in text for text in reading.texts for mark in ("##", "%:%:")):
         _check_no_word_is_pasted(reading.texts)
@@ -163,11 +163,11 @@ class _Reading:
         self.texts.append(text)
         self.waiting.append((text, folder))
 
-    def take(self, place: str, name: str) -> None:
+    def take(self, searched: str, name: str) -> None:
         """Read the file that a folder has under a name, if there is one."""
         # The system resolves ".." behind a link. A folder has one canonical name here; otherwise
         # headers that include each other would be read for ever.
-        unresolved, base = os.path.split(os.path.join(place, name))
+        unresolved, base = os.path.split(os.path.join(searched, name))
         folder = self._real.get(unresolved)
         if folder is None:
             folder = self._real[unresolved] = os.path.realpath(unresolved)

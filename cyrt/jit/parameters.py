@@ -227,7 +227,7 @@ class Signature:
     @property
     def extents(self) -> tuple[tuple[int, int], ...]:
         """(offset, size) of each parameter in bytes; a `ValueError` if a size is unknown."""
-        place, found = 0, []
+        start, found = 0, []
         for number, p in enumerate(self.parameters, 1):
             if not p.size:
                 raise ValueError(
@@ -235,9 +235,9 @@ class Signature:
                     "declare it with a built-in type of its size, or give source or PTX, which "
                     "tell the size"
                 )
-            place = -(-place // p.align) * p.align
-            found.append((place, p.size))
-            place += p.size
+            start = -(-start // p.align) * p.align
+            found.append((start, p.size))
+            start += p.size
         return tuple(found)
 
     def completed(self, sizes: Sequence[tuple[int, int]]) -> Signature:
@@ -261,10 +261,10 @@ class Signature:
         for number, (p, (offset, size)) in enumerate(zip(self.parameters, sizes, strict=True), 1):
             if not p.size:
                 p = replace(p, size=size, align=_alignment(end, offset, size))
-            place = -(-end // p.align) * p.align
-            if (place, p.size) != (offset, size):
+            start = -(-end // p.align) * p.align
+            if (start, p.size) != (offset, size):
                 raise ValueError(
-                    f"parameter {number} ({p}) of `{self}` takes {p.size} bytes at offset {place}, "
+                    f"parameter {number} ({p}) of `{self}` takes {p.size} bytes at offset {start}, "
                     f"the compiled kernel's {size} bytes at offset {offset}"
                 )
             filled.append(p)

@@ -104,12 +104,12 @@ def _blank(m: re.Match[str]) -> str:
 
 def _without_directives(text: str) -> str:
     """Blank preprocessor lines, and text under ``#if 0``."""
-    parts, place, off, depth = [], 0, 0, 0
+    parts, begin, off, depth = [], 0, 0, 0
     for m in _DIRECTIVE.finditer(text):
-        between = text[place : m.start()]
+        between = text[begin : m.start()]
         parts.append(re.sub(r"[^\n]", " ", between) if off else between)
         parts.append(re.sub(r"[^\n]", " ", m.group()))
-        place = m.end()
+        begin = m.end()
         condition = _CONDITION.match(m.group())
         if not condition:
             continue
@@ -121,7 +121,7 @@ def _without_directives(text: str) -> str:
         elif depth == off and off:
             off = 0
         depth -= word == "endif"
-    return "".join(parts) + text[place:]
+    return "".join(parts) + text[begin:]
 
 
 def _declaration_end(text: str, start: int) -> int:

@@ -140,7 +140,7 @@ cdef object call_by_name(object launch, str kernel, PyObject** args, Py_ssize_t 
     allowed = ["reads=", "writes="] + ["cluster="] * isinstance(launch, Launch)
     for name in named:
         if f"{name}=" not in allowed:
-            raise TypeError(f"{kernel}: a launch takes the kernel's arguments by their place, and "
+            raise TypeError(f"{kernel}: a launch takes the kernel's arguments by position, and "
                             f"by name only {', '.join(allowed)}; not {name}=: {advice}")
     return launch.__call__(*values, **named)
 
@@ -843,7 +843,7 @@ cdef int launch_on_tensors(Kernel kernel, const Geometry* geometry, StreamState*
             packed = pack_with_tensors(kernel, stream.ordinal, args, blob, uses, &num_uses,
                                        &borrowed)
         except Exception:
-            pass            # the general way raises the error, with the argument's place
+            pass            # the general way raises the error, with the argument's position
         if packed and borrowed.count:
             if kernel.num_ranges:
                 add_ranges(kernel, blob, uses, num_uses)

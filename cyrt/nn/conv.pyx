@@ -198,7 +198,7 @@ cdef list transposed_padding(str name, int ndim, Array source, Array weight, obj
                              f"{d}, of an input of size {size}, a kernel of size {kernel}, stride "
                              f"{apart[d]}, dilation {step[d]}, padding {low[d]} and {high[d]}, "
                              f"output_padding {more[d]}")
-        if size == 0:               # the dilated input has no places, not 1 - stride
+        if size == 0:               # the dilated input has no elements, not 1 - stride
             behind += 1 - apart[d]
         pairs.append((before, behind))
     return pairs
@@ -506,7 +506,7 @@ def conv_general(x, weight, stride=1, padding=0, dilation=1, input_dilation=1, g
     """Convolve an input of 1 to 3 spatial dimensions with filters of a weight.
 
     Each element of the result is the sum of a window of the input times a filter: a correlation,
-    or with `flip` a convolution. The padding, and the places between the elements of a dilated
+    or with `flip` a convolution. The padding, and the gaps between the elements of a dilated
     input, are zeros. A kernel may multiply these zeros by elements, and, for a dilated input or a
     gradient with strides, it may multiply elements by zeros in place of missing filter elements. If
     such an element is infinite, the result may be NaN. float16, bfloat16 and float32 are summed in
@@ -547,8 +547,8 @@ def conv_general(x, weight, stride=1, padding=0, dilation=1, input_dilation=1, g
     TypeError
         An operand is not an Array of a real floating-point type, or a number is not an int.
     ValueError
-        The shapes do not fit, a number is out of its range, the kernel is at least two places
-        larger than the padded input (if it is one place larger, the result is empty), or the
+        The shapes do not fit, a number is out of its range, the kernel is at least two elements
+        larger than the padded input (if it is one element larger, the result is empty), or the
         activation does not exist.
 
     Notes

@@ -159,14 +159,14 @@ def one_hot(x: Array, num_classes: int, *, axis: int = -1, dtype: Any = None) ->
         for each in (numbers.min(), numbers.max()) if numbers.size else ():
             if not 0 <= int(each) < count:
                 raise IndexError(f"{name}: x: {each} is out of bounds for {count} classes")
-    places = arange(count, dtype=x.dtype, device=x.device) if _fits(count, x) else None
-    if places is None:
-        x, places = x.astype("int64"), arange(count, device=x.device)
+    classes = arange(count, dtype=x.dtype, device=x.device) if _fits(count, x) else None
+    if classes is None:
+        x, classes = x.astype("int64"), arange(count, device=x.device)
     if count and x.device.emulated:
         # The gather traps. As an unsigned number, a negative index does not count from the end.
-        take(places, x.astype("uint64"))
-    places = reshape(places, (count, *(1,) * (x.ndim - along)))
-    return equal(expand_dims(x, axis=along), places).astype(kind, copy=False)
+        take(classes, x.astype("uint64"))
+    classes = reshape(classes, (count, *(1,) * (x.ndim - along)))
+    return equal(expand_dims(x, axis=along), classes).astype(kind, copy=False)
 
 
 def _fits(count: int, x: Array) -> bool:

@@ -142,7 +142,7 @@ def max_pool(x, kernel_size, stride=None, padding=0):
         x is not an Array of a real floating-point type, or a number is not an int.
     ValueError
         x has no spatial dimension or more than 3, a number is out of its range, or the window is
-        larger than the padded x by more than one place (by one, the result is empty).
+        larger than the padded x by more than one element (by one, the result is empty).
 
     Notes
     -----

@@ -30,11 +30,11 @@ cdef int CROSS_ENTROPY = op_code("cross_entropy"), CROSS_ENTROPY_VJP = op_code("
 cdef int INT32 = _dtype("int32").code
 
 
-cdef Array checked_rows(int op, str argument, object x, object axis, int* place):
+cdef Array checked_rows(int op, str argument, object x, object axis, int* position):
     """Check an array and its axis, and set the axis, counted from 0."""
     cdef Array array = array_of(op, argument, x)
     check_rows(op, argument, array)
-    place[0] = place_of(axis, array.ndim_, op)
+    position[0] = place_of(axis, array.ndim_, op)
     return array
 
 

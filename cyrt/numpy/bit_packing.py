@@ -45,14 +45,14 @@ def packbits(a: Array, /, axis: int | None = None, bitorder: str = "big") -> Arr
     """
     if check_array(a, "packbits: a").dtype.kind not in "biu":
         raise TypeError(f"packbits: a: expected bool or integers, got {a.dtype}")
-    places = _places(a, bitorder, "packbits")
+    shifts = _shifts(a, bitorder, "packbits")
     bits, along = _rows(a, axis)
     bits = astype(bits != 0, "uint8")
     if rest := -bits.shape[-1] % 8:
         more = zeros((*bits.shape[:-1], rest), dtype="uint8", device=a.device)
         bits = concat([bits, more], axis=-1)
     groups = reshape(bits, (*bits.shape[:-1], bits.shape[-1] // 8, 8))
-    packed = reduce.sum(groups << places, axis=-1, dtype="uint8")
+    packed = reduce.sum(groups << shifts, axis=-1, dtype="uint8")
     return ascontiguousarray(moveaxis(packed, -1, along))
 
 
@@ -86,9 +86,9 @@ def unpackbits(
     """
     if check_array(a, "unpackbits: a").dtype.name != "uint8":
         raise TypeError(f"unpackbits: a: expected uint8, got {a.dtype}")
-    places = _places(a, bitorder, "unpackbits")
+    shifts = _shifts(a, bitorder, "unpackbits")
     rows, along = _rows(a, axis)
-    bits = elementary.bitwise_and(expand_dims(rows, axis=-1) >> places, 1)
+    bits = elementary.bitwise_and(expand_dims(rows, axis=-1) >> shifts, 1)
     bits = reshape(bits, (*rows.shape[:-1], 8 * rows.shape[-1]))
     length = bits.shape[-1]
     if count is not None:
@@ -104,15 +104,15 @@ def unpackbits(
 
 
 def _rows(a: Array, axis: int | None) -> tuple[Array, int]:
-    """Move the axis to the end, and return its place; without an axis, flatten the array first."""
+    """Move the axis to the end, and return its number; without an axis, flatten the array first."""
     if axis is None or a.ndim == 0:
         return ravel(a), 0
     along = axis_of(axis, a.ndim)
     return moveaxis(a, along, -1), along
 
 
-def _places(a: Array, bitorder: Any, name: str) -> Array:
+def _shifts(a: Array, bitorder: Any, name: str) -> Array:
     if bitorder not in ("big", "little"):
         raise ValueError(f"{name}: bitorder: expected 'big' or 'little', got {show(bitorder)}")
-    places = np.arange(8, dtype=np.uint8)
-    return asarray(places[::-1] if bitorder == "big" else places, device=a.device)
+    shifts = np.arange(8, dtype=np.uint8)
+    return asarray(shifts[::-1] if bitorder == "big" else shifts, device=a.device)

@@ -301,10 +301,10 @@ def convolve(a: Array, v: Array, mode: str = "full") -> Array:
     inside = windows(pad(ones(n, dtype="bool", device=a.device), (before, behind)), m)
     count = rows.shape[0]
     parts = [matmul(rows[before : count - behind], v)]
-    for place, part in ((0, slice(before)), (1, slice(count - behind, count))):
+    for side, part in ((0, slice(before)), (1, slice(count - behind, count))):
         if rows[part].size:
             own = where(inside[part], v, 0)
-            parts.insert(place * 2, matmul(rows[part][:, None, :], own[:, :, None])[:, 0, 0])
+            parts.insert(side * 2, matmul(rows[part][:, None, :], own[:, :, None])[:, 0, 0])
     return concat(parts)
 
 

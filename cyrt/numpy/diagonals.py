@@ -141,5 +141,5 @@ def fill_diagonal(a: Array, val: Any, wrap: bool = False) -> None:
         step, end = a.shape[1] + 1, a.size if wrap else a.shape[1] ** 2
     else:
         step, end = sum(a.shape[0] ** d for d in range(a.ndim)), a.size
-    places = slice(0, min(end, a.size), step)
-    Flat(a)[places] = resize(values, len(range(a.size)[places]))
+    chosen = slice(0, min(end, a.size), step)
+    Flat(a)[chosen] = resize(values, len(range(a.size)[chosen]))

@@ -148,7 +148,7 @@ def _write_several(
                 f"{name}: expected arrays, got dict; write {name}(file, **arrays), or for a dict "
                 "with nests inside save_checkpoint(file, nest)"
             )
-    hosts = [host_array(each, f"{name}: arr_{place}") for place, each in enumerate(args)]
+    hosts = [host_array(each, f"{name}: arr_{i}") for i, each in enumerate(args)]
     named = {key: host_array(each, f"{name}: {key}") for key, each in kwds.items()}
     write_file(file, ".npz", lambda target: writer(target, *hosts, allow_pickle=False, **named))
 

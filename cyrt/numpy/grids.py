@@ -229,12 +229,12 @@ def indices(dimensions: Any, dtype: Any = int, sparse: bool = False, *, device: 
     lines = [arange(each, dtype=dtype, device=device) for each in shape]
     if sparse:
         return tuple(
-            reshape(each, [-1 if d == place else 1 for d in range(len(shape))])
-            for place, each in enumerate(lines)
+            reshape(each, [-1 if d == axis else 1 for d in range(len(shape))])
+            for axis, each in enumerate(lines)
         )
     result = zeros((len(shape), *shape), dtype=dtype, device=device)
-    for place, each in enumerate(lines):
-        result[place] = reshape(each, [-1 if d == place else 1 for d in range(len(shape))])
+    for axis, each in enumerate(lines):
+        result[axis] = reshape(each, [-1 if d == axis else 1 for d in range(len(shape))])
     return result
 
 

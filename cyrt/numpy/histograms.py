@@ -135,10 +135,10 @@ def histogram(
         # Bins are numbered from 1. Elements before the first edge have the number 0, those beyond
         # the last one, and NaN, the number of edges.
         count = edges.size
-        places = searchsorted(edges, values, side="right")
+        numbers = searchsorted(edges, values, side="right")
         if count:
-            places = where(values == edges[-1:], count - 1, places)
-        found = _sum_by_bin(places, weights, a.shape, count + 1, "histogram")[1:-1]
+            numbers = where(values == edges[-1:], count - 1, numbers)
+        found = _sum_by_bin(numbers, weights, a.shape, count + 1, "histogram")[1:-1]
     if even:
         found = where(elementary.isfinite(edges[0]) & elementary.isfinite(edges[-1]), found, 0)
     if density:
@@ -282,9 +282,9 @@ def _of_several(
             raise ValueError(f"{name}: bins: expected two edges or more, got {edges.size}")
         values, edges = _to_common_type(values, edges)
         # Bins are numbered from 1; 0 and the last number are outside.
-        places = searchsorted(edges, values, side="right")
-        places = where(values == edges[-1:], edges.size - 1, places)
-        keys = keys * (edges.size + 1) + places
+        numbers = searchsorted(edges, values, side="right")
+        numbers = where(values == edges[-1:], edges.size - 1, numbers)
+        keys = keys * (edges.size + 1) + numbers
         sizes.append(edges.size + 1)
     total = prod(sizes)
     if weights is None:

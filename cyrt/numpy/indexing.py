@@ -397,7 +397,7 @@ def ix_(*args: Any) -> tuple[Array, ...]:
         They broadcast together.
     """
     found = []
-    for place, each in enumerate(args):
+    for axis, each in enumerate(args):
         line = (
             each
             if isinstance(each, Array)
@@ -407,5 +407,5 @@ def ix_(*args: Any) -> tuple[Array, ...]:
         )
         if check_vector(line, "ix_").dtype.kind == "b":
             line = flatnonzero(line)
-        found.append(reshape(line, [-1 if d == place else 1 for d in range(len(args))]))
+        found.append(reshape(line, [-1 if d == axis else 1 for d in range(len(args))]))
     return tuple(found)

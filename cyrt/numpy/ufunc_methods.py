@@ -108,8 +108,8 @@ def _reduceat(
         wanted = lengths & step != 0
         if wanted.any():
             # Others are not used, but must be within the axis.
-            places = asarray(np.where(wanted, begin, 0), device=array.device)
-            part = take(parts, places, axis=0)
+            begins = asarray(np.where(wanted, begin, 0), device=array.device)
+            part = take(parts, begins, axis=0)
             later = asarray((wanted & combined).reshape(column), device=array.device)
             first = asarray((wanted & ~combined).reshape(column), device=array.device)
             result = where(later, function(result, part), where(first, part, result))

@@ -72,7 +72,7 @@ cdef int describe_space(GatherSpace* space, Selection selection,
     cdef Array view = selection.view, index
     cdef long long[MAX_NDIM] common
     cdef bint[MAX_NDIM] indexed
-    cdef int d, i, ndim = 0, first = selection.place, count = len(selection.arrays)
+    cdef int d, i, ndim = 0, first = selection.axis, count = len(selection.arrays)
     cdef int added = broadcast_arrays(selection.arrays, common)
     if added + view.ndim_ - count > MAX_NDIM:
         raise IndexError(f"the result would have more than {<int>MAX_NDIM} dimensions")
@@ -352,12 +352,12 @@ def take(x, /, indices, axis=None, out=None):
         axis = axis_of(axis, array.ndim_)
     if not isinstance(indices, Array) and isinstance(
             indices, (int, np.integer, list, tuple, range)):
-        places = np.asarray(indices)
-        if places.size == 0:
-            places = places.astype(np.intp)
-        if places.dtype.kind not in "iu":
-            raise TypeError(f"take: indices: expected integers, got {places.dtype}")
-        taken = get_by_arrays(array, (slice(None),) * axis + (places,))
+        positions = np.asarray(indices)
+        if positions.size == 0:
+            positions = positions.astype(np.intp)
+        if positions.dtype.kind not in "iu":
+            raise TypeError(f"take: indices: expected integers, got {positions.dtype}")
+        taken = get_by_arrays(array, (slice(None),) * axis + (positions,))
     else:
         index = check_indices(indices, "take")
         check_device(index, array, "take", "indices")

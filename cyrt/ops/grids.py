@@ -118,14 +118,14 @@ def meshgrid(*arrays: Any, indexing: str = "xy", sparse: bool = False) -> tuple[
     for each in arrays:
         if each.ndim > 1:
             raise ValueError(f"meshgrid: expected arrays of one dimension, got shape {each.shape}")
-    places = list(range(len(arrays)))
+    axes = list(range(len(arrays)))
     if indexing == "xy" and len(arrays) > 1:
-        places[:2] = 1, 0
+        axes[:2] = 1, 0
     shape = [0] * len(arrays)
-    for each, place in zip(arrays, places, strict=True):
-        shape[place] = each.size
+    for each, axis in zip(arrays, axes, strict=True):
+        shape[axis] = each.size
     lines = (
-        reshape(each, [-1 if d == place else 1 for d in range(len(arrays))])
-        for each, place in zip(arrays, places, strict=True)
+        reshape(each, [-1 if d == axis else 1 for d in range(len(arrays))])
+        for each, axis in zip(arrays, axes, strict=True)
     )
     return tuple(lines) if sparse else tuple(broadcast_to(each, shape) for each in lines)

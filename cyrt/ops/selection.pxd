@@ -13,7 +13,7 @@ cdef class Selection:
     cdef list dims              # the first dimension of the view that each array indexes
     # the number of dimensions that each indexes: several for a mask's flat positions
     cdef list spans
-    cdef int place              # the first dimension of the broadcast indices in the result
+    cdef int axis               # the first dimension of the broadcast indices in the result
 
     cdef void add(self, object array, int dim, int span)
 

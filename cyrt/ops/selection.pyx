@@ -160,7 +160,7 @@ cdef Selection select(Array x, list parts):
     """Compute the selection of a key's items from an array."""
     cdef Selection found = Selection()
     cdef list basic = []
-    cdef int axis = 0, dim = 0, place = -1, named = 0, kept = 0, taken
+    cdef int axis = 0, dim = 0, first = -1, named = 0, kept = 0, taken
     cdef bint left = False, apart = False
     for part in parts:
         named += count_indexed(part)
@@ -168,10 +168,10 @@ cdef Selection select(Array x, list parts):
         taken = x.ndim_ - named if part is Ellipsis else count_indexed(part)
         if is_array(part) or isinstance(part, bool) or (PyIndex_Check(part) and part is not None):
             apart = apart or left
-            if place < 0:
-                place = kept
+            if first < 0:
+                first = kept
         else:
-            left = place >= 0
+            left = first >= 0
             kept += 1 if part is None else taken
         if isinstance(part, bool):
             basic.append(None)
@@ -192,7 +192,7 @@ cdef Selection select(Array x, list parts):
         elif not PyIndex_Check(part) or is_array(part):
             dim += taken
     found.view = x[tuple(basic)]
-    found.place = 0 if apart else place
+    found.axis = 0 if apart else first
     merge_dimensions(found)
     check_few(len(found.arrays))
     device = found.view.device
@@ -250,7 +250,7 @@ cdef Selection along(Array x, object indices, int axis):
     cdef tuple several = <tuple>indices if type(indices) is tuple else (indices,)
     check_named(len(several), x.ndim_ - axis)
     check_few(len(several))
-    found.view, found.place = x, axis
+    found.view, found.axis = x, axis
     for index in several:
         check_range(index, axis, x.dims[axis])
         found.add(index, axis, 1)

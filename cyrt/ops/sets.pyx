@@ -29,14 +29,14 @@ cdef object order_of(Array x):
     parts."""
     if DTYPES[x.code].kind != "c":
         return argsort(x)
-    places = argsort(x.imag)
-    return take(places, argsort(take(x.real, places)))
+    indices = argsort(x.imag)
+    return take(indices, argsort(take(x.real, indices)))
 
 
 cdef tuple sort_with_indices(Array x):
     """Return the sorted elements, and their indices before sorting."""
-    places = order_of(x)
-    return take(x, places), places
+    indices = order_of(x)
+    return take(x, indices), indices
 
 
 cdef Array sorted_of(Array x):
@@ -56,11 +56,11 @@ cdef object lengths(object starts, Array ordered):
     return diff(starts, append=end)
 
 
-cdef Array inverse_of(Array x, object places, Array flags):
+cdef Array inverse_of(Array x, object indices, Array flags):
     """Return for each element of x the index of its value in the unique elements."""
     inverse = empty(x.shape, dtype="int64", device=device_of(x))
     if x.count:
-        flat(inverse)[places] = cumulative_sum(flags) - 1
+        flat(inverse)[indices] = cumulative_sum(flags) - 1
     return inverse
 
 
@@ -88,11 +88,11 @@ def unique_all(x, /):
     if recording and is_followed(x):
         return record_call(unique_all, (x,))
     cdef Array array = check_array(x, "unique_all: x")
-    ordered, places = sort_with_indices(flat(array))
+    ordered, indices = sort_with_indices(flat(array))
     flags = mark_first(ordered)
     starts = positions_where(flags)
-    return UniqueAll(take(ordered, starts), take(places, starts), inverse_of(array, places, flags),
-                     lengths(starts, ordered))
+    return UniqueAll(take(ordered, starts), take(indices, starts),
+                     inverse_of(array, indices, flags), lengths(starts, ordered))
 
 
 def unique_counts(x, /):
@@ -134,9 +134,9 @@ def unique_inverse(x, /):
     if recording and is_followed(x):
         return record_call(unique_inverse, (x,))
     cdef Array array = check_array(x, "unique_inverse: x")
-    ordered, places = sort_with_indices(flat(array))
+    ordered, indices = sort_with_indices(flat(array))
     flags = mark_first(ordered)
-    return UniqueInverse(select_where(ordered, flags), inverse_of(array, places, flags))
+    return UniqueInverse(select_where(ordered, flags), inverse_of(array, indices, flags))
 
 
 def unique_values(x, /):

@@ -170,13 +170,13 @@ cdef Array in_memory_order(Array x):
     """Return a view whose dimensions are in the order of the distances of their elements, from far
     to near."""
     cdef int[MAX_NDIM] order
-    cdef int d, place
+    cdef int d, position
     for d in range(x.ndim_):
-        place = d
-        while place and abs(x.steps[order[place - 1]]) < abs(x.steps[d]):
-            order[place] = order[place - 1]
-            place -= 1
-        order[place] = d
+        position = d
+        while position and abs(x.steps[order[position - 1]]) < abs(x.steps[d]):
+            order[position] = order[position - 1]
+            position -= 1
+        order[position] = d
     return in_order(x, order)
 
 
@@ -362,7 +362,7 @@ def moveaxis(x, /, source, destination):
     if recording and is_followed(x):
         return record_call(moveaxis, (x, source, destination))
     cdef int[MAX_NDIM] sources
-    cdef int[MAX_NDIM] places
+    cdef int[MAX_NDIM] targets
     cdef int[MAX_NDIM] order
     cdef bint[MAX_NDIM] moved
     cdef Array array = array_of("moveaxis", x)
@@ -371,14 +371,14 @@ def moveaxis(x, /, source, destination):
         raise TypeError("moveaxis: source and destination: expected ints or tuples of ints, got "
                         "None")
     count = axes_at(source, array.ndim_, sources)
-    if axes_at(destination, array.ndim_, places) != count:
+    if axes_at(destination, array.ndim_, targets) != count:
         raise ValueError(f"moveaxis: expected as many destinations as sources, got {source} and "
                          f"{destination}")
     for d in range(array.ndim_):
         order[d] = -1
         moved[d] = False
     for d in range(count):
-        order[places[d]] = sources[d]
+        order[targets[d]] = sources[d]
         moved[sources[d]] = True
     for d in range(array.ndim_):
         if order[d] < 0:

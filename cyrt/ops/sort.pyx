@@ -21,17 +21,17 @@ cdef int INT64 = _dtype("int64").code
 cdef tuple KINDS = ("quicksort", "mergesort", "heapsort", "stable")
 
 
-cdef Array sorted_along(Array x, int axis, bint places, bint descending):
+cdef Array sorted_along(Array x, int axis, bint indices, bint descending):
     cdef Operand[2] operands
     cdef Array rows = axis_last(x, axis), result
     cdef int ordinal = device_of(x)
     cdef long long n = rows.dims[rows.ndim_ - 1]
-    result = new_array(ordinal, INT64 if places else x.code, rows.ndim_, rows.dims)
+    result = new_array(ordinal, INT64 if indices else x.code, rows.ndim_, rows.dims)
     memset(operands, 0, sizeof(operands))
     set_operand(&operands[0], result)
     set_operand(&operands[1], rows)
     record_sort(encoder_of(current_state(ordinal)), x.code, operands, rows.count // n if n else 0,
-                n, places, descending)
+                n, indices, descending)
     return axis_back(result, axis)
 
 

@@ -189,12 +189,12 @@ def _cubin_required_blocks(code: bytes) -> dict[str, RequiredBlock]:
     for name, _, offset, size, _ in _sections(code):
         if not name.startswith(_INFO):
             continue
-        attributes, place = {}, offset
-        while place < offset + size:
-            form, attribute, value = _ATTRIBUTE.unpack_from(code, place)
-            place += _ATTRIBUTE.size
-            attributes[attribute] = code[place : place + value] if form == _SIZED else b""
-            place += len(attributes[attribute])
+        attributes, position = {}, offset
+        while position < offset + size:
+            form, attribute, value = _ATTRIBUTE.unpack_from(code, position)
+            position += _ATTRIBUTE.size
+            attributes[attribute] = code[position : position + value] if form == _SIZED else b""
+            position += len(attributes[attribute])
         if _REQNTID in attributes:
             required = struct.unpack("<3I", attributes[_REQNTID])
             found[name.removeprefix(_INFO)] = RequiredBlock(
@@ -204,7 +204,7 @@ def _cubin_required_blocks(code: bytes) -> dict[str, RequiredBlock]:
 
 
 class _Section(NamedTuple):
-    """A section of an ELF file: its name, type, place and size in bytes, and its linked section."""
+    """A section of an ELF file: its name, type, offset and size in bytes, and linked section."""
 
     name: str
     kind: int

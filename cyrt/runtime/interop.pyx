@@ -227,8 +227,8 @@ cdef int check_device(str name, kind, index, structured) except -1:
         advice = "" if kind != KDL_CPU else (
             "; make a cyrt.Buffer(x.nbytes), whose copy_from(x) copies the bytes to the device"
             if structured else "; cyrt.asarray() copies it to the device")
-        place = "in host memory" if kind == KDL_CPU else f"on DLPack device {(kind, index)}"
-        raise TypeError(f"memory: {name} lies {place}, which a CUDA device cannot reach{advice}")
+        location = "in host memory" if kind == KDL_CPU else f"on DLPack device {(kind, index)}"
+        raise TypeError(f"memory: {name} lies {location}, which a CUDA device cannot reach{advice}")
     if kind == KDL_CUDA and not 0 <= index < Device.count():
         raise ValueError(f"memory: {name} lies on CUDA device {index}, and there are "
                          f"{Device.count()}")

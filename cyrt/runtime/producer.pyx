@@ -96,7 +96,7 @@ cdef Producer* learn(type cls) except NULL:
     """Find out what a type's objects can do, and keep it."""
     global next_type
     cdef Producer made
-    cdef Producer* place
+    cdef Producer* slot
     cdef PyObject* dropped
     made.api = NULL
     made.requires_grad = made.is_conj = made.is_neg = Question(NULL, NULL, False, NULL)
@@ -110,13 +110,13 @@ cdef Producer* learn(type cls) except NULL:
         made.api = NULL         # a type that does not answer has no functions
     made.type = <PyObject*>cls
     Py_INCREF(cls)
-    place = &producers[next_type % TYPES]
+    slot = &producers[next_type % TYPES]
     next_type += 1
-    dropped = place.type
-    place[0] = made
+    dropped = slot.type
+    slot[0] = made
     if dropped != NULL:
         Py_DECREF(<object>dropped)
-    return place
+    return slot
 
 
 cdef const Producer* producer_of(PyObject* value) except NULL:
