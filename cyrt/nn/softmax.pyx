@@ -19,7 +19,7 @@ from cyrt.nn.rows cimport (
 from cyrt.ops.arguments import axis_of, int_of
 from cyrt.ops.copy cimport assign_array, cast, check_device, check_out
 from cyrt.ops.promotion cimport INT64, kinds
-from cyrt.ops.rows cimport axis_back, move_axis
+from cyrt.ops.shapes cimport axis_back, move_axis
 from cyrt.runtime.stream cimport current_state
 from cyrt.runtime.taping cimport is_followed, recording
 from cyrt.tape cimport record_call

@@ -16,8 +16,7 @@ from cyrt.ops.arguments import axis_of, check_array, check_flags, count_of
 from cyrt.ops.copy cimport cast, check_device, write_out
 from cyrt.ops.creation import full
 from cyrt.ops.promotion cimport BOOL, is_number
-from cyrt.ops.rows cimport flat, axis_last, axis_back
-from cyrt.ops.shapes cimport plus
+from cyrt.ops.shapes cimport axis_back, axis_last, flat, plus
 from cyrt.runtime.stream cimport current_state
 from cyrt.runtime.taping cimport is_followed, recording
 from cyrt.tape cimport record_call

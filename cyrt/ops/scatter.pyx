@@ -14,9 +14,9 @@ from cyrt.ops.copy cimport check_writable
 from cyrt.ops.copy import copy
 from cyrt.ops.gather cimport lowest_place, places_of
 from cyrt.ops.promotion cimport kinds
-from cyrt.ops.rows cimport flat
 from cyrt.ops.shapes import reshape
 from cyrt.ops.sort import argsort
+from cyrt.ops.shapes cimport flat
 from cyrt.runtime.stream cimport current_state
 from cyrt.runtime.taping cimport is_followed, recording
 from cyrt.tape cimport record_call

@@ -15,7 +15,7 @@ from cyrt.ops.copy cimport cast, check_device
 from cyrt.ops.creation import asarray, full, weak_array
 from cyrt.ops.elementwise cimport side_of
 from cyrt.ops.promotion cimport is_number, kinds, python_number, promote, promote_number
-from cyrt.ops.rows cimport flat
+from cyrt.ops.shapes cimport flat
 from cyrt.runtime.stream cimport current_state
 from cyrt.runtime.taping cimport is_followed, recording
 from cyrt.tape cimport record_call

@@ -9,11 +9,11 @@ from cyrt.ops.compact cimport positions_where, select_where
 from cyrt.ops.copy cimport cast, check_device
 from cyrt.ops.creation import asarray, empty, full, ones
 from cyrt.ops.promotion cimport is_number, promote, promote_number
-from cyrt.ops.rows cimport flat
 from cyrt.ops.scan import cumulative_sum, diff
 from cyrt.ops.search import contains
 from cyrt.ops.sort import argsort, sort
 from cyrt.ops.gather import take
+from cyrt.ops.shapes cimport flat
 from cyrt.runtime.taping cimport is_followed, recording
 from cyrt.tape cimport record_call
 

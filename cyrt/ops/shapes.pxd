@@ -1,7 +1,7 @@
 # Other shapes of the same memory: every function returns a view if strides allow.
 #
 # INVARIANTS
-# - Only reshape launches a kernel, if no view is possible.
+# - Only reshape, and functions of dense arrays, launch a kernel, if no view is possible.
 
 from cyrt.ndarray cimport Array
 
@@ -18,6 +18,14 @@ cdef Array reshape_array(Array x, int ndim, const long long* dims, bint copy)
 # The functions `reshape` and `permute_dims`; errors begin with the name.
 cdef object reshape_to(str name, object x, object shape, object order, object copy)
 cdef object permute_axes(str name, object x, object axes)
+# Return a view with an axis moved to another position, which no tape records.
+cdef Array move_axis(Array x, int axis, int to)
+# The same for kernels that take contiguous rows. Return x, dense, with its axis moved to the last
+# position; such rows, dense, with the last axis moved back, as NumPy's new results are; a dense
+# array as one row.
+cdef Array axis_last(Array x, int axis)
+cdef Array axis_back(Array rows, int axis)
+cdef Array flat(Array x)
 # Return a part of x along an axis.
 cdef Array narrow_axis(Array x, int axis, long long start, long long length)
 cdef void contiguous_steps(int ndim, const long long* dims, long long* steps) noexcept

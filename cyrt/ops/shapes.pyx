@@ -272,15 +272,42 @@ def ravel(x, /, order="C"):
 
 
 cdef Array in_order(Array x, const int* order):
-    cdef long long[MAX_NDIM] dims
-    cdef long long[MAX_NDIM] steps
     cdef int d
     if recording and is_followed(x):
         return record_call(permute_dims, (x, tuple([order[d] for d in range(x.ndim_)])))
+    return reordered(x, order)
+
+
+cdef Array reordered(Array x, const int* order):
+    cdef long long[MAX_NDIM] dims
+    cdef long long[MAX_NDIM] steps
+    cdef int d
     for d in range(x.ndim_):
         dims[d] = x.dims[order[d]]
         steps[d] = x.steps[order[d]]
     return view_of(x, x.code, x.ndim_, dims, steps, 0)
+
+
+cdef Array move_axis(Array x, int axis, int to):
+    cdef int[MAX_NDIM] order
+    cdef int d
+    for d in range(x.ndim_):
+        order[d] = axis if d == to else d + (axis <= d < to) - (to < d <= axis)
+    return reordered(x, order)
+
+
+cdef Array axis_last(Array x, int axis):
+    return as_contiguous(x if axis == x.ndim_ - 1 else move_axis(x, axis, x.ndim_ - 1))
+
+
+cdef Array axis_back(Array rows, int axis):
+    return as_contiguous(rows if axis == rows.ndim_ - 1 else move_axis(rows, rows.ndim_ - 1, axis))
+
+
+cdef Array flat(Array x):
+    cdef long long one = 1
+    x = as_contiguous(x)
+    return x if x.ndim_ == 1 else view_of(x, x.code, 1, &x.count, &one, 0)
 
 
 cdef object permute_axes(str name, object x, object axes):

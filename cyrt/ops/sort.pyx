@@ -12,7 +12,7 @@ from cyrt.builtin.top_k cimport TOP_K_MOST, record_top_k
 from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array, set_operand
 from cyrt.ops.arguments import axis_of, check_array, check_flags, int_of
 from cyrt.ops.gather import take_along_axis
-from cyrt.ops.rows cimport flat, axis_last, axis_back
+from cyrt.ops.shapes cimport axis_back, axis_last, flat
 from cyrt.runtime.stream cimport current_state
 from cyrt.runtime.taping cimport is_followed, recording
 from cyrt.tape cimport record_call
