@@ -8,8 +8,33 @@ error states: they affect NumPy's arithmetic; arithmetic on a device gives no wa
 
 import typing as _typing
 
+from numpy import (
+    False_,
+    True_,
+    complexfloating,
+    errstate,
+    euler_gamma,
+    floating,
+    generic,
+    get_printoptions,
+    geterr,
+    index_exp,
+    inexact,
+    integer,
+    isscalar,
+    iterable,
+    ndenumerate,
+    ndindex,
+    number,
+    printoptions,
+    s_,
+    set_printoptions,
+    seterr,
+    signedinteger,
+    unsignedinteger,
+)
+
 from cyrt.numpy.index_tricks import *
-from cyrt.numpy.numpy_objects import *
 from cyrt.numpy.type_names import *
 from cyrt.ops.printing import array2string, array_repr, array_str
 from cyrt.other_names import refusing as _refusing
