@@ -26,14 +26,14 @@ cdef extern from "Python.h":
     Py_ssize_t PySlice_AdjustIndices(Py_ssize_t, Py_ssize_t*, Py_ssize_t*, Py_ssize_t) noexcept
 
 # The items of a key; references are borrowed.
-cdef struct Parts:
+cdef struct KeyParts:
     PyObject** items
     Py_ssize_t count
 
 
-cdef inline Parts parts_of(PyObject** key) noexcept:
+cdef inline KeyParts parts_of(PyObject** key) noexcept:
     """Return the items of a tuple; any other key is the only item."""
-    cdef Parts parts = Parts(key, 1)
+    cdef KeyParts parts = KeyParts(key, 1)
     if type(<object>key[0]) is tuple:
         parts.items = PySequence_Fast_ITEMS(<object>key[0])
         parts.count = PyTuple_GET_SIZE(<object>key[0])
@@ -45,7 +45,7 @@ cdef bint is_index(object part):
     return PyIndex_Check(part) and not isinstance(part, (bool, Memory, np.ndarray))
 
 
-cdef bint check_parts(Parts parts, int ndim) except -1:
+cdef bint check_parts(KeyParts parts, int ndim) except -1:
     """Raise IndexError for too many items. Return False if one is no part of a key of a view."""
     cdef PyObject* part
     cdef int named = 0, ellipses = 0, result = ndim
@@ -116,7 +116,7 @@ cdef bint read_key(object key, int ndim, const long long* dims, const long long*
                    View* view) except -1:
     cdef PyObject* whole = <PyObject*>key
     cdef PyObject* part
-    cdef Parts parts = parts_of(&whole)
+    cdef KeyParts parts = parts_of(&whole)
     cdef long long offset = 0
     cdef Py_ssize_t start, stop, step, length, i, after
     cdef int axis = 0, to = 0, end

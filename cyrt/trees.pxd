@@ -1,6 +1,6 @@
 # Nests of dicts, lists, tuples, named tuples and dataclasses: their leaves and their structure.
 
-cdef enum Kind:
+cdef enum NestKind:
     LEAF
     NOTHING
     DICT
@@ -10,7 +10,7 @@ cdef enum Kind:
     DATACLASS
 
 cdef class Structure:
-    cdef Kind kind
+    cdef NestKind kind
     cdef type type              # the nest's type; None: it is a leaf, or nothing
     cdef tuple keys             # the keys of a dict, or the names of a dataclass's fields
     cdef tuple children         # the Structure of each entry

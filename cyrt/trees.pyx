@@ -99,7 +99,7 @@ cdef class Structure:
         return f"Structure({', '.join(self.paths('nest'))})"
 
 
-cdef Structure new_structure(Kind kind, type of, tuple keys, tuple children,
+cdef Structure new_structure(NestKind kind, type of, tuple keys, tuple children,
                              Py_ssize_t num_leaves):
     cdef Structure made = Structure.__new__(Structure)
     made.kind, made.type, made.keys, made.children = kind, of, keys, children
@@ -156,11 +156,11 @@ cdef Structure append(nest, leaf, list leaves, str name, tuple path, int level):
     cdef Structure made
     cdef tuple keys = ()
     cdef list children = []
-    cdef Kind kind
+    cdef NestKind kind
     if isinstance(nest, leaf):
         leaves.append(nest)
         return _leaf
-    kind = <Kind>kind_of(nest)
+    kind = <NestKind>kind_of(nest)
     if kind == NOTHING:
         return _nothing
     if kind == LEAF:

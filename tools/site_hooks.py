@@ -129,6 +129,6 @@ class PythonWithCudaLexer(python.PythonLexer):  # type: ignore[misc]
         yield begin + len(code), String, quotes
 
 
-python.PythonLexer = PythonWithCudaLexer  # that of consoles, too
+python.PythonLexer = PythonWithCudaLexer  # the lexer of consoles uses it, too
 LEXERS["PythonLexer"] = (__name__, PythonWithCudaLexer.name, *LEXERS["PythonLexer"][2:])
 __all__ = ["PythonWithCudaLexer"]  # what Pygments takes from this module

@@ -25,7 +25,7 @@ cdef enum:
     LONGEST = 8192              # most operations of a round
 
 # An operation.
-cdef struct Step:
+cdef struct HistoryStep:
     CUfunction function         # the function of its kernel; NULL: it is not a kernel
     # A hash of the kernel and of the distances to its operands' last uses; 0: a distance is not
     # known.
@@ -39,7 +39,7 @@ cdef struct Step:
     unsigned int generation     # the block's generation when the operation was recorded
 
 cdef struct History:
-    Step* steps                 # a ring
+    HistoryStep* steps                 # a ring
     unsigned long long count    # number of operations so far
     unsigned long long base     # operations from this one on are one program's
     unsigned long long judged   # number of operations whose `kept` is known
@@ -50,7 +50,7 @@ cdef unsigned long long comparisons     # number of operations that all searches
 # Return an empty history; NULL: there is no memory.
 cdef History* new_history() noexcept
 cdef void free_history(History* history) noexcept
-cdef inline Step* step_at(const History* history, unsigned long long number) noexcept:
+cdef inline HistoryStep* step_at(const History* history, unsigned long long number) noexcept:
     return &history.steps[number % LENGTH]
 # Append the operations of a batch that is being launched: it is complete, or the program has
 # committed. `lives`: store how long results live.

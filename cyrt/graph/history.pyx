@@ -27,7 +27,7 @@ cdef History* new_history() noexcept:
     cdef History* history = <History*>calloc(1, sizeof(History))
     if history == NULL:
         return NULL
-    history.steps = <Step*>calloc(LENGTH, sizeof(Step))
+    history.steps = <HistoryStep*>calloc(LENGTH, sizeof(HistoryStep))
     if history.steps == NULL:
         free(history)
         return NULL
@@ -47,7 +47,7 @@ cdef inline unsigned long long mix(unsigned long long h, unsigned long long word
     return h ^ (h >> 29)
 
 
-cdef inline void note_life(Step* step, unsigned long long after, bint committed) noexcept:
+cdef inline void note_life(HistoryStep* step, unsigned long long after, bint committed) noexcept:
     """Store whether a result is alive after so many operations."""
     if step.result == NULL:
         return
@@ -59,7 +59,7 @@ cdef inline void note_life(Step* step, unsigned long long after, bint committed)
 
 cdef void find_kept_results(History* history, int nodes, bint committed, bint lives) noexcept:
     """Store which results of the batch before are still alive after so many more operations."""
-    cdef Step* step
+    cdef HistoryStep* step
     while history.judged < history.count:
         step = step_at(history, history.judged)
         step.kept = step.result != NULL and step.result.generation == step.generation
@@ -73,7 +73,7 @@ cdef void append_batch(History* history, const Recording* recording, bint commit
     cdef const Node* node
     cdef const Use* use
     cdef const Use* end
-    cdef Step* step
+    cdef HistoryStep* step
     cdef Block* block
     cdef unsigned long long since, now, h
     cdef bint known
@@ -125,8 +125,8 @@ cdef inline bint are_alike(const History* history, unsigned long long last, int 
                            unsigned long long start) noexcept:
     """Compare an operation with the one a period before; `start` is the first that is compared."""
     cdef unsigned long long before = last - period
-    cdef const Step* a = step_at(history, last)
-    cdef const Step* b = step_at(history, before)
+    cdef const HistoryStep* a = step_at(history, last)
+    cdef const HistoryStep* b = step_at(history, before)
     if a.hash and a.hash == b.hash:
         return True
     return a.function == b.function and (b.hash == 0 or b.longest > before - start)
@@ -200,7 +200,7 @@ cdef bint lives_repeat(const History* history, int period, int multiple, int cou
     those that lived for longer than others are such multiples apart."""
     global comparisons
     cdef unsigned int[LONGEST_KEPT] lived, died     # the most, and the least, of these results
-    cdef const Step* step
+    cdef const HistoryStep* step
     cdef int i, position, num_long = 0, num_positions = 0
     for i in range(multiple):
         lived[i], died[i] = 0, UINT_MAX

@@ -7,7 +7,7 @@ from libc.string cimport memset
 from cyrt.driver.cuda cimport CUfunction
 from cyrt.graph cimport history as histories, recording as recordings
 from cyrt.graph.history cimport (
-    LONGEST, History, Step, append_batch, append_commit, find_multiple, find_period,
+    LONGEST, History, HistoryStep, append_batch, append_commit, find_multiple, find_period,
     free_history, new_history, step_at,
 )
 from cyrt.graph.recording cimport Operation, Recording, Use, use_end
@@ -397,7 +397,7 @@ cdef bint commits_repeat(const History* history, int period) noexcept:
     return True
 
 
-cdef inline const Step* step_of(const History* history, int period, int since,
+cdef inline const HistoryStep* step_of(const History* history, int period, int since,
                                 int position) noexcept:
     """Return the last operation at a position in a round that began so many operations ago."""
     position %= period

@@ -45,7 +45,7 @@ cdef enum:
 cdef object ZERO = 0, ONE = 1   # most arguments are one of them
 
 # The operation that a public function computes, and the form of its arguments.
-cdef struct Function:
+cdef struct ConvFunction:
     int op                  # the operation's code
     int wanted              # the operands' dimensions; 0: 3 to 5
     bint transposed, flip
@@ -57,7 +57,7 @@ cdef struct Absent:
 
 # The plan of a call. Its key has the function, the values of the arguments, and all properties of
 # each operand, where the address is replaced by its alignment.
-cdef struct Call:
+cdef struct ConvCall:
     ConvPlan conv
     int code, ndim              # the result's type and dimensions
     long long[MOST_DIMS] dims
@@ -204,7 +204,7 @@ cdef list transposed_padding(str name, int ndim, Array source, Array weight, obj
     return pairs
 
 
-cdef int set_result(Call* call, str name, int op, Array source, Array other, Array bias,
+cdef int set_result(ConvCall* call, str name, int op, Array source, Array other, Array bias,
                     const Absent* absent) except -1:
     """Check the operands that follow from the others; set the result's type and shape."""
     cdef const Convolution* conv = &call.conv.conv
@@ -235,8 +235,8 @@ cdef int set_result(Call* call, str name, int op, Array source, Array other, Arr
     return 0
 
 
-cdef int read_call(Call* call, str name, const Function* function, Array source, Array other,
-                   Array bias, const Absent* absent, object stride, object padding,
+cdef int read_call(ConvCall* call, str name, const ConvFunction* function, Array source,
+                   Array other, Array bias, const Absent* absent, object stride, object padding,
                    object dilation, object input_dilation, object groups, int activation) except -1:
     """Check a call; set everything except its launches and the steps of its operands."""
     cdef Convolution* conv = &call.conv.conv
@@ -267,8 +267,8 @@ cdef int read_call(Call* call, str name, const Function* function, Array source,
     return 0
 
 
-cdef int checked_call(Call* call, str name, const Function* function, Array source, Array other,
-                      Array bias, const Absent* absent, object stride, object padding,
+cdef int checked_call(ConvCall* call, str name, const ConvFunction* function, Array source,
+                      Array other, Array bias, const Absent* absent, object stride, object padding,
                       object dilation, object input_dilation, object groups,
                       int activation) except -1:
     """Read a call; its error tells whether it would be right with the two operands exchanged."""
@@ -290,10 +290,11 @@ cdef int checked_call(Call* call, str name, const Function* function, Array sour
     raise problem
 
 
-cdef bint fits_exchanged(str name, const Function* function, Array source, Array other, Array bias,
-                         const Absent* absent, object stride, object padding, object dilation,
-                         object input_dilation, object groups, int activation) except -1:
-    cdef Call call
+cdef bint fits_exchanged(str name, const ConvFunction* function, Array source, Array other,
+                         Array bias, const Absent* absent, object stride, object padding,
+                         object dilation, object input_dilation, object groups,
+                         int activation) except -1:
+    cdef ConvCall call
     try:
         read_call(&call, name, function, other, source, bias, absent, stride, padding, dilation,
                   input_dilation, groups, activation)
@@ -400,15 +401,15 @@ cdef Array array_of(str name, str argument, object x):
     return <Array>x if isinstance(x, Array) else check_array(x, f"{name}: {argument}")
 
 
-cdef Array call(str name, const Function* function, Array source, Array other, Array bias,
+cdef Array call(str name, const ConvFunction* function, Array source, Array other, Array bias,
                 const Absent* absent, object stride, object padding, object dilation,
                 object input_dilation, object groups, object activation):
     """Check and record a call; `name` is for errors. The operands are those of record_conv. Without
     a bias it is None, and `absent` is NULL if no operand is absent. The output padding of a
     transposed convolution is passed as `input_dilation`."""
     cdef Key key
-    cdef Call own
-    cdef const Call* stored
+    cdef ConvCall own
+    cdef const ConvCall* stored
     cdef Array x, y, b
     cdef int code = activation_code(name, activation)
     if isinstance(stride, Array) and (<Array>stride).ndim_:
@@ -426,7 +427,7 @@ cdef Array call(str name, const Function* function, Array source, Array other, A
         add_operand(&key, bias)
     if absent != NULL:
         add_words(&key, absent.dims, absent.ndim)
-    stored = <const Call*>find_plan(&key)
+    stored = <const ConvCall*>find_plan(&key)
     if stored != NULL:
         own = stored[0]
         return record(&own, <Template>own.conv.template if own.conv.way == LIBRARY else None, NULL,
@@ -448,7 +449,7 @@ cdef inline void set_if_any(Operand* operand, Array x) noexcept:
         set_operand(operand, x)
 
 
-cdef Array record(Call* call, Template template, const Key* key, Array source, Array other,
+cdef Array record(ConvCall* call, Template template, const Key* key, Array source, Array other,
                   Array bias):
     """Record a call. Its launches are chosen and stored first unless the key is NULL."""
     cdef Operand[4] operands
@@ -462,12 +463,12 @@ cdef Array record(Call* call, Template template, const Key* key, Array source, A
     if key != NULL:
         template = choose(&call.conv, stream.ordinal, operands)
         if template is None or template.used:   # else it was learned without scratch memory
-            store_plan(key, call, sizeof(Call), template)
+            store_plan(key, call, sizeof(ConvCall), template)
     record_conv(encoder_of(stream), &call.conv, template, operands)
     return out
 
 
-cdef inline Array convolve(str name, const Function* function, object x, object weight,
+cdef inline Array convolve(str name, const ConvFunction* function, object x, object weight,
                     object stride, object padding, object dilation, object input_dilation,
                     object groups, object bias, object activation):
     return call(name, function, array_of(name, "x", x), array_of(name, "weight", weight),
@@ -566,7 +567,7 @@ def conv_general(x, weight, stride=1, padding=0, dilation=1, input_dilation=1, g
     if recording and follows(x, weight, bias):
         return record_activated(conv_general, (
             x, weight, stride, padding, dilation, input_dilation, groups, flip, bias, activation))
-    cdef Function function = Function(CONV, 0, False, bool_of("conv_general", "flip", flip))
+    cdef ConvFunction function = ConvFunction(CONV, 0, False, bool_of("conv_general", "flip", flip))
     return convolve("conv_general", &function, x, weight, stride, padding,
                     dilation, input_dilation, groups, bias, activation)
 
@@ -599,7 +600,7 @@ def conv1d(x, weight, stride=1, padding=0, dilation=1, groups=1, bias=None, acti
     if recording and follows(x, weight, bias):
         return record_activated(conv1d, (
             x, weight, stride, padding, dilation, groups, bias, activation))
-    cdef Function function = Function(CONV, 3, False, False)
+    cdef ConvFunction function = ConvFunction(CONV, 3, False, False)
     return convolve("conv1d", &function, x, weight, stride, padding, dilation, 1, groups,
                     bias, activation)
 
@@ -637,7 +638,7 @@ def conv2d(x, weight, stride=1, padding=0, dilation=1, groups=1, bias=None, acti
     if recording and follows(x, weight, bias):
         return record_activated(conv2d, (
             x, weight, stride, padding, dilation, groups, bias, activation))
-    cdef Function function = Function(CONV, 4, False, False)
+    cdef ConvFunction function = ConvFunction(CONV, 4, False, False)
     return convolve("conv2d", &function, x, weight, stride, padding, dilation, 1, groups,
                     bias, activation)
 
@@ -669,7 +670,7 @@ def conv3d(x, weight, stride=1, padding=0, dilation=1, groups=1, bias=None, acti
     if recording and follows(x, weight, bias):
         return record_activated(conv3d, (
             x, weight, stride, padding, dilation, groups, bias, activation))
-    cdef Function function = Function(CONV, 5, False, False)
+    cdef ConvFunction function = ConvFunction(CONV, 5, False, False)
     return convolve("conv3d", &function, x, weight, stride, padding, dilation, 1, groups,
                     bias, activation)
 
@@ -720,7 +721,7 @@ def conv_transpose1d(x, weight, stride=1, padding=0, dilation=1, output_padding=
     if recording and follows(x, weight, bias):
         return record_activated(conv_transpose1d, (
             x, weight, stride, padding, dilation, output_padding, groups, bias, activation))
-    cdef Function function = Function(CONV, 3, True, True)
+    cdef ConvFunction function = ConvFunction(CONV, 3, True, True)
     return convolve("conv_transpose1d", &function, x, weight, stride, padding, dilation,
                     output_padding, groups, bias, activation)
 
@@ -753,7 +754,7 @@ def conv_transpose2d(x, weight, stride=1, padding=0, dilation=1, output_padding=
     if recording and follows(x, weight, bias):
         return record_activated(conv_transpose2d, (
             x, weight, stride, padding, dilation, output_padding, groups, bias, activation))
-    cdef Function function = Function(CONV, 4, True, True)
+    cdef ConvFunction function = ConvFunction(CONV, 4, True, True)
     return convolve("conv_transpose2d", &function, x, weight, stride, padding, dilation,
                     output_padding, groups, bias, activation)
 
@@ -786,7 +787,7 @@ def conv_transpose3d(x, weight, stride=1, padding=0, dilation=1, output_padding=
     if recording and follows(x, weight, bias):
         return record_activated(conv_transpose3d, (
             x, weight, stride, padding, dilation, output_padding, groups, bias, activation))
-    cdef Function function = Function(CONV, 5, True, True)
+    cdef ConvFunction function = ConvFunction(CONV, 5, True, True)
     return convolve("conv_transpose3d", &function, x, weight, stride, padding, dilation,
                     output_padding, groups, bias, activation)
 
@@ -826,7 +827,7 @@ def conv_input_vjp(g, input_shape, weight, stride=1, padding=0, dilation=1, inpu
     Array([ 1., 11., 11., 10.], dtype=float32)
     """
     cdef str name = "conv_input_vjp"
-    cdef Function function = Function(INPUT_VJP, 0, False, bool_of(name, "flip", flip))
+    cdef ConvFunction function = ConvFunction(INPUT_VJP, 0, False, bool_of(name, "flip", flip))
     cdef Absent absent
     read_shape(name, "input_shape", input_shape, &absent)
     return call(name, &function, array_of(name, "g", g), array_of(name, "weight", weight), None,
@@ -869,7 +870,7 @@ def conv_weight_vjp(g, x, weight_shape, stride=1, padding=0, dilation=1, input_d
     Array([3., 6.], dtype=float32)
     """
     cdef str name = "conv_weight_vjp"
-    cdef Function function = Function(WEIGHT_VJP, 0, False, bool_of(name, "flip", flip))
+    cdef ConvFunction function = ConvFunction(WEIGHT_VJP, 0, False, bool_of(name, "flip", flip))
     cdef Absent absent
     read_shape(name, "weight_shape", weight_shape, &absent)
     return call(name, &function, array_of(name, "x", x), array_of(name, "g", g), None,

@@ -46,17 +46,17 @@ cdef dict curves = {"cosine": 0, "linear": OPTIMIZER_LINEAR, "exponential": OPTI
 
 
 # The bytes that a tensor or an array of the state has.
-cdef struct Range:
+cdef struct MemoryRange:
     CUdeviceptr begin, end
     Py_ssize_t index            # the leaf's index; the state's arrays follow the leaves
 
 
 cdef int compare_ranges(const void* a, const void* b) noexcept nogil:
-    cdef CUdeviceptr left = (<const Range*>a).begin, right = (<const Range*>b).begin
+    cdef CUdeviceptr left = (<const MemoryRange*>a).begin, right = (<const MemoryRange*>b).begin
     return (left > right) - (left < right)
 
 
-cdef bint is_apart(const Range* ranges, Py_ssize_t count, Array g, Py_ssize_t own) noexcept:
+cdef bint is_apart(const MemoryRange* ranges, Py_ssize_t count, Array g, Py_ssize_t own) noexcept:
     """Return whether a gradient shares no memory with what is written, unless it is its own
     parameter."""
     cdef CUdeviceptr end = g.address + g.count * itemsizes[g.code]
@@ -197,7 +197,7 @@ cdef class Optimizer:
         cdef Structure structure
         cdef Py_ssize_t count
         cdef Tensor* tensors
-        cdef Range* ranges
+        cdef MemoryRange* ranges
         if is_state(params) and not is_state(state):
             raise TypeError(f"{self.name}: update: params is an optimizer's state; the order of "
                             "the arguments is update(grads, state, params)")
@@ -205,7 +205,7 @@ cdef class Optimizer:
         gradients = structure.flatten(grads, Array, "grads")
         count = len(leaves)
         tensors = <Tensor*>malloc((count + 1) * sizeof(Tensor))
-        ranges = <Range*>malloc((count + 3 * NUM_TYPES) * sizeof(Range))
+        ranges = <MemoryRange*>malloc((count + 3 * NUM_TYPES) * sizeof(MemoryRange))
         try:
             if tensors == NULL or ranges == NULL:
                 raise MemoryError()
@@ -310,10 +310,11 @@ cdef class Optimizer:
         raise TypeError(f"{self.name}: state: expected a dict with a State for each of the types "
                         f"of the parameters, {wanted}, which init makes; got {got}")
 
-    cdef int check_ranges(self, Range* ranges, Py_ssize_t count, Structure structure) except -1:
+    cdef int check_ranges(self, MemoryRange* ranges, Py_ssize_t count,
+                          Structure structure) except -1:
         """Sort the memory that is written, and check that no two ranges of it overlap."""
         cdef Py_ssize_t i
-        qsort(ranges, count, sizeof(Range), compare_ranges)
+        qsort(ranges, count, sizeof(MemoryRange), compare_ranges)
         for i in range(1, count):
             if ranges[i].begin < ranges[i - 1].end:
                 paths = structure.paths("params") + [
@@ -324,7 +325,7 @@ cdef class Optimizer:
         return 0
 
     cdef int step(self, list leaves, list gradients, Structure structure, state, Tensor* tensors,
-                  Range* ranges) except -1:
+                  MemoryRange* ranges) except -1:
         cdef Py_ssize_t i, next = 0, num_ranges = 0, num_leaves = len(leaves)
         cdef Py_ssize_t[NUM_TYPES + 1] first
         cdef long long[NUM_TYPES] tiles
@@ -405,7 +406,7 @@ cdef bint is_state(value) except -1:
     return False
 
 
-cdef inline void append_range(Range* ranges, Py_ssize_t* count, Array x,
+cdef inline void append_range(MemoryRange* ranges, Py_ssize_t* count, Array x,
                               Py_ssize_t index) noexcept:
     ranges[count[0]].begin = x.address
     ranges[count[0]].end = x.address + x.count * itemsizes[x.code]

@@ -81,8 +81,8 @@ BUSY_ELEMENTS, BUSY_CALLS = 1 << 27, 12  # what a round begins behind, about 3 m
 ROPE = {"base": 500_000.0}
 TOLERANCES = {"bfloat16": 2e-2, "float32": 1e-5}
 
-PROMPT_CALLS = 16  # of a round
-CHECKED_ROWS = 9  # of a prompt, from the first one to the last
+PROMPT_CALLS = 16  # the calls of a round
+CHECKED_ROWS = 9  # rows of a prompt, from the first one to the last
 
 Inputs = dict[str, Any]
 

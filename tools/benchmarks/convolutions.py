@@ -37,9 +37,9 @@ from cyrt.libs import cudnn
 
 OPERATIONS = "conv", "input_vjp", "weight_vjp"
 KINDS = "float16", "bfloat16", "float32", "TF32"
-NEW_KINDS = "float16", "float32"  # of first calls
+NEW_KINDS = "float16", "float32"  # the types of first calls
 ROTATED = 256 << 20  # bytes of the inputs in all sets, at least
-LEAST_CALLS = 20  # of a round by a library
+LEAST_CALLS = 20  # a round's calls of a library
 HOST_CALLS = 50  # few enough that nothing waits for the device
 WARM_CALLS = 50  # before them: a core that has waited is slow at first
 SETTLED, MOST_ROUNDS = 3, 30  # rounds without a new plan, and most rounds before that

@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent / "examples
 import transformer_decode as example
 
 PROMPT, TOKENS, LONG_PROMPT, ROUNDS = 32, 128, 2048, 5
-TOLERANCE = 0.05  # of the largest logit: bfloat16 in another order of operations
+TOLERANCE = 0.05  # times the largest logit: bfloat16 is rounded in another order
 NAMES = {"gpt2": "GPT-2", "llama": "Llama-3.2-1B", "tiny": "tiny"}
 
 

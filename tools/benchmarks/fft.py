@@ -17,8 +17,8 @@ from common import Library, Row, Session, main
 
 import cyrt
 
-SETS = 8  # of inputs
-CALLS = 64  # of a host time
+SETS = 8  # the number of inputs
+CALLS = 64  # the calls of which the host time is taken
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ class Functions(NamedTuple):
     exp: Callable[[Any], Any]
     tanh: Callable[[Any], Any]
     sqrt: Callable[[Any], Any]
-    sum: Callable[[Any, int], Any]  # of an axis, which stays
+    sum: Callable[[Any, int], Any]  # the axis is kept
     max: Callable[[Any, int], Any]
     argmin: Callable[[Any, int], Any]
     where: Callable[[Any, Any, Any], Any]
