@@ -415,7 +415,16 @@ cdef class Array(Operators):
     @property
     def mT(self):
         """A view with the last two dimensions exchanged; a ValueError for fewer than two."""
-        return functions.matrix_transpose(self)
+        cdef long long[MAX_NDIM] dims
+        cdef long long[MAX_NDIM] steps
+        cdef int d, ndim = self.ndim_
+        if ndim < 2 or recording and is_followed(self):
+            return functions.matrix_transpose(self)
+        for d in range(ndim - 2):
+            dims[d], steps[d] = self.dims[d], self.steps[d]
+        dims[ndim - 2], steps[ndim - 2] = self.dims[ndim - 1], self.steps[ndim - 1]
+        dims[ndim - 1], steps[ndim - 1] = self.dims[ndim - 2], self.steps[ndim - 2]
+        return view_of(self, self.code, ndim, dims, steps, 0)
 
     @property
     def real(self):

@@ -188,12 +188,19 @@ cdef str path_of(tuple path):
     return "" if not path else path_of(path[0]) + key_of(path[1], path[2])
 
 
+cdef inline bint is_leaf(value, leaf) except -1:
+    """Return whether a value has a type, or one of a tuple of types, or is of a subtype."""
+    if type(leaf) is tuple:
+        return type(value) is (<tuple>leaf)[0] or isinstance(value, leaf)
+    return type(value) is leaf or isinstance(value, leaf)
+
+
 cdef bint append_like(Structure structure, nest, leaf, list leaves) except -1:
     """Append the leaves of a nest; return whether it has a given structure."""
     cdef Structure child
     cdef Py_ssize_t i, count
     if structure.kind == LEAF:
-        if not isinstance(nest, leaf):
+        if not is_leaf(nest, leaf):
             return False
         leaves.append(nest)
         return True
@@ -212,8 +219,10 @@ cdef bint append_like(Structure structure, nest, leaf, list leaves) except -1:
             each = (<dict>nest)[structure.keys[i]]
         elif structure.kind == DATACLASS:
             each = getattr(nest, structure.keys[i])
+        elif structure.kind == LIST:
+            each = (<list>nest)[i]
         else:
-            each = nest[i]
+            each = (<tuple>nest)[i]
         if not append_like(child, each, leaf, leaves):
             return False
     return True

@@ -4,6 +4,9 @@
 # - Dimensions are stored innermost first. The output's strides are positive and ascend.
 # - No dimension has size 1, and no two neighbouring dimensions can be merged.
 
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
+
 cdef enum:
     MAX_NDIM = 64           # the most dimensions of an operand
     MAX_OPERANDS = 4        # the output and up to three inputs
@@ -61,5 +64,11 @@ cdef inline long long product_of(const long long* sizes, int first, int last) no
 
 # Return sizes as a tuple.
 cdef inline tuple tuple_of_sizes(int ndim, const long long* sizes):
+    cdef tuple found = PyTuple_New(ndim)
+    cdef object size
     cdef int d
-    return tuple([sizes[d] for d in range(ndim)])
+    for d in range(ndim):
+        size = sizes[d]
+        Py_INCREF(size)         # the tuple has the reference
+        PyTuple_SET_ITEM(found, d, size)
+    return found
