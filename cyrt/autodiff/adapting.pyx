@@ -59,11 +59,12 @@ def own(gradient, tuple shape, dtype, device):
 def sum_to(Array gradient not None, tuple shape not None):
     """Sum over the dimensions along which an array of that shape was broadcast."""
     cdef int d, ndim = len(shape), extra = gradient.ndim_ - ndim
-    cdef list axes = list(range(extra))
-    for d in range(ndim):
-        if shape[d] == 1 and gradient.dims[extra + d] != 1:
-            axes.append(extra + d)
-    if not axes:
+    cdef list axes = None
+    for d in range(gradient.ndim_):
+        if d < extra or gradient.dims[d] != 1 and shape[d - extra] == 1:
+            axes = axes or []
+            axes.append(d)
+    if axes is None:
         return gradient
     gradient = sum_of(gradient, tuple(axes))
     return gradient if gradient.ndim_ == ndim else reshape(gradient, shape)

@@ -11,7 +11,7 @@ from operator import index
 import numpy as np
 
 from cyrt.error_text import show
-from cyrt.ndarray cimport Array
+from cyrt.ndarray cimport Array, device_of, shape_of
 from cyrt.ops.creation import asarray, ones, zeros
 from cyrt.ops.copy import copy
 from cyrt.tape cimport FIRST_FLOAT, Level
@@ -120,7 +120,7 @@ cdef class Inputs:
         for i in range(len(gradients)):
             if gradients[i] is None:
                 leaf = <Array>self.leaves[i]
-                gradients[i] = zeros(leaf.shape, leaf.dtype, device=leaf.device)
+                gradients[i] = zeros(shape_of(leaf), leaf.dtype, device=device_of(leaf))
             elif not is_alone(gradients, i):
                 gradients[i] = copy(gradients[i])
         return self.build(gradients)
@@ -171,7 +171,7 @@ cdef class Scalar:
             gradients = [None] * len(inputs.leaves)
             if node >= 0:
                 gradients = level.differentiate(
-                    [node], [ones((), value.dtype, device=value.device)], False)
+                    [node], [ones((), value.dtype, device=device_of(<Array>value))], False)
             nests = inputs.finish(gradients)
         finally:
             level.end_level()

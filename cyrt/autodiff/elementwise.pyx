@@ -1,3 +1,4 @@
+# cython: boundscheck=True, wraparound=True
 """The gradients of elementwise functions.
 
 Gradients have the shape of the result: the tape sums them over the dimensions along which an
@@ -5,11 +6,7 @@ operand was broadcast, and casts them to its type. For complex numbers they are 
 conjugated.
 """
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable
-from typing import Any
 
 from cyrt import tape
 from cyrt.ndarray import Array
@@ -23,29 +20,29 @@ _LN2, _LN10 = math.log(2), math.log(10)
 _TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 
 
-def _rule(function: Any, operand: str, backward: Callable[..., Any], **further: Any) -> None:
+def _rule(function, operand, backward, **further):
     tape.register(function, operand, backward, strict=False, **further)
 
 
-def _unary(function: Any, backward: Callable[..., Any]) -> None:
+def _unary(function, backward):
     _rule(function, "x", backward)
 
 
-def _binary(function: Any, first: Callable[..., Any], second: Callable[..., Any]) -> None:
+def _binary(function, first, second):
     _rule(function, "x1", first)
     _rule(function, "x2", second)
 
 
-def _where(condition: Any, g: Array) -> Array:
+def _where(condition, g):
     """Return g where a condition is true, and zeros elsewhere."""
     return where(condition, g, 0.0)
 
 
-def _abs(g: Array, x: Array) -> Array:
+def _abs(g, x):
     return g * f.sign(x) if x.dtype.kind == "f" else g * f.conj(f.sign(x))
 
 
-def _sign(g: Array, x: Array, result: Array) -> Array | None:
+def _sign(g, x, result):
     """The sign of a real number is constant almost everywhere; that of a complex number turns."""
     if x.dtype.kind == "f":
         return None
@@ -54,7 +51,7 @@ def _sign(g: Array, x: Array, result: Array) -> Array | None:
     return where(zero, 0.0, (g - f.real(g * result) * f.conj(result)) / where(zero, 1.0, size))
 
 
-def _pow_base(g: Array, x1: Any, x2: Any) -> Array:
+def _pow_base(g, x1, x2):
     """x2 * x1**(x2 - 1), and 0 for the exponent 0."""
     if not isinstance(x2, Array):
         return g * 0.0 if x2 == 0 else g if x2 == 1 else g * (x1 ** (x2 - 1) * x2)
@@ -63,18 +60,18 @@ def _pow_base(g: Array, x1: Any, x2: Any) -> Array:
     return g * where(none, 0.0, x2 * where(none, 1.0, x1) ** (x2 - 1))
 
 
-def _pow_exponent(g: Array, x1: Any, result: Array) -> Array:
+def _pow_exponent(g, x1, result):
     """log(x1) * x1**x2, and 0 for the base 0."""
     if not isinstance(x1, Array):
         return g * (result * math.log(x1)) if x1 > 0 else _where(False, g)
     return g * where(f.equal(x1, 0), 0.0, result * f.log(where(f.equal(x1, 0), 1.0, x1)))
 
 
-def _extreme(function: Any, vjp: str, beyond: Callable[[Any, Any], Any]) -> None:
+def _extreme(function, vjp, beyond):
     """Give the gradient to the operand that is `beyond` the other one; half of it if they are
     equal."""
 
-    def share(g: Array, own: Any, other: Any) -> Any:
+    def share(g, own, other):
         return where(f.equal(own, other), g * 0.5, _where(beyond(own, other), g))
 
     _rule(
@@ -91,7 +88,7 @@ def _extreme(function: Any, vjp: str, beyond: Callable[[Any, Any], Any]) -> None
     )
 
 
-def _apart(own: Any, other: Any) -> Array:
+def _apart(own, other):
     """The difference of two operands, also of equal infinities."""
     return where(f.logical_and(f.equal(own, other), f.isinf(own)), 0.0, own - other)
 
@@ -173,11 +170,11 @@ tape.register(chosen, "x1", lambda g, condition: _where(condition, g), strict=Fa
 tape.register(chosen, "x2", lambda g, condition: where(condition, 0.0, g), strict=False)
 
 
-def _above(x: Any, bound: Any) -> Any:
+def _above(x, bound):
     return True if bound is None else f.greater_equal(x, bound)
 
 
-def _clip(g: Array, x: Array, min: Any, max: Any, a_min: Any, a_max: Any) -> Array:
+def _clip(g, x, min, max, a_min, a_max):
     """1 inside and at the bounds."""
     low, high = (min if min is not None else a_min), (max if max is not None else a_max)
     if low is not None:
@@ -185,13 +182,13 @@ def _clip(g: Array, x: Array, min: Any, max: Any, a_min: Any, a_max: Any) -> Arr
     return g if high is None else _where(f.less_equal(x, high), g)
 
 
-def _clip_min(g: Array, x: Array, min: Any, max: Any, a_max: Any) -> Array:
+def _clip_min(g, x, min, max, a_max):
     high = max if max is not None else a_max
     g = _where(f.less(x, min), g)
     return g if high is None else _where(f.less_equal(min, high), g)
 
 
-def _clip_max(g: Array, x: Array, min: Any, max: Any, a_min: Any) -> Array:
+def _clip_max(g, x, min, max, a_min):
     low = min if min is not None else a_min
     below = x if low is None else f.maximum(x, low)
     return _where(f.greater(below, max), g)

@@ -1,21 +1,15 @@
+# cython: boundscheck=True, wraparound=True
 """The gradients of products of matrices, vectors and tensors; nothing is conjugated."""
-
-from __future__ import annotations
-
-from typing import Any
 
 from cyrt import tape
 from cyrt.autodiff.adapting import sum_to
-from cyrt.ndarray import Array
 from cyrt.ops import matmul as products
 from cyrt.ops.functions import conj
 from cyrt.ops.matmul import matmul, tensordot
 from cyrt.ops.shapes import expand_dims, permute_dims, reshape
 
-_Shape = tuple[int, ...]
 
-
-def _matmul_first(g: Array, x1_shape: _Shape, x2: Array) -> Array:
+def _matmul_first(g, x1_shape, x2):
     if x2.ndim == 1:
         return sum_to(expand_dims(g, -1) * x2, x1_shape)
     if len(x1_shape) == 1:
@@ -25,7 +19,7 @@ def _matmul_first(g: Array, x1_shape: _Shape, x2: Array) -> Array:
     return sum_to(matmul(g, x2.mT), x1_shape)
 
 
-def _matmul_second(g: Array, x1: Array, x2_shape: _Shape) -> Array:
+def _matmul_second(g, x1, x2_shape):
     if x1.ndim == 1 and len(x2_shape) == 1:
         return g * x1
     if x1.ndim == 1:
@@ -60,7 +54,7 @@ tape.register(
 )
 
 
-def _read_axes(axes: Any, shape1: _Shape, shape2: _Shape) -> tuple[list[int], list[int]]:
+def _read_axes(axes, shape1, shape2):
     """Return the axes that a tensordot sums over, counted from 0."""
     if hasattr(axes, "__index__"):
         count = int(axes)
@@ -70,8 +64,8 @@ def _read_axes(axes: Any, shape1: _Shape, shape2: _Shape) -> tuple[list[int], li
 
 
 def _contract(
-    g: Array, other: Array, own_shape: _Shape, own: list[int], others: list[int], left: bool
-) -> Array:
+    g, other, own_shape, own, others, left
+):
     """Return the gradient of a tensordot's operand, which is the left one or the right one."""
     kept = [d for d in range(len(own_shape)) if d not in own]
     rest = [d for d in range(other.ndim) if d not in others]
@@ -82,39 +76,39 @@ def _contract(
     return permute_dims(found, tuple(order.index(d) for d in range(len(order))))
 
 
-def _tensordot_first(g: Array, x1_shape: _Shape, x2: Array, axes: Any) -> Array:
+def _tensordot_first(g, x1_shape, x2, axes):
     own, others = _read_axes(axes, x1_shape, x2.shape)
     return _contract(g, x2, x1_shape, own, others, True)
 
 
-def _tensordot_second(g: Array, x1: Array, x2_shape: _Shape, axes: Any) -> Array:
+def _tensordot_second(g, x1, x2_shape, axes):
     others, own = _read_axes(axes, x1.shape, x2_shape)
     return _contract(g, x1, x2_shape, own, others, False)
 
 
-def _dot_axes(ndim1: int, ndim2: int) -> Any:
+def _dot_axes(ndim1, ndim2):
     return ([ndim1 - 1], [max(ndim2 - 2, 0)])
 
 
-def _dot_first(g: Array, x1_shape: _Shape, x2: Array) -> Array:
+def _dot_first(g, x1_shape, x2):
     if not x1_shape or x2.ndim == 0:
         return sum_to(g * x2, x1_shape)
     return _tensordot_first(g, x1_shape, x2, _dot_axes(len(x1_shape), x2.ndim))
 
 
-def _dot_second(g: Array, x1: Array, x2_shape: _Shape) -> Array:
+def _dot_second(g, x1, x2_shape):
     if not x2_shape or x1.ndim == 0:
         return sum_to(g * x1, x2_shape)
     return _tensordot_second(g, x1, x2_shape, _dot_axes(x1.ndim, len(x2_shape)))
 
 
-def _inner_first(g: Array, x1_shape: _Shape, x2: Array) -> Array:
+def _inner_first(g, x1_shape, x2):
     if not x1_shape or x2.ndim == 0:
         return sum_to(g * x2, x1_shape)
     return _tensordot_first(g, x1_shape, x2, (-1, -1))
 
 
-def _inner_second(g: Array, x1: Array, x2_shape: _Shape) -> Array:
+def _inner_second(g, x1, x2_shape):
     if not x2_shape or x1.ndim == 0:
         return sum_to(g * x1, x2_shape)
     return _tensordot_second(g, x1, x2_shape, (-1, -1))

@@ -1,0 +1,1 @@
+# The module registers rules, and defines nothing for others.
