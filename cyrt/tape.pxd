@@ -94,16 +94,6 @@ cdef class Level:
     # needed again.
     cdef list differentiate(self, list nodes, list gradients, bint keep)
 
-# What is known of a call before the function runs.
-cdef struct Call:
-    unsigned long long mask         # levels that follow an operand; 0: the result is a constant
-    unsigned long long versions     # sum of the versions of the arguments that are kept
-    unsigned int operands           # bit of each operand that is followed
-    int num_parents
-    unsigned int before             # version of the memory of `out`
-    bint inside                     # `out` was followed
-    PyObject* plan                  # the rule's for these operands; borrowed
-
 cdef class Rule:
     cdef readonly object function
     cdef str name
@@ -123,14 +113,13 @@ cdef class Rule:
 
 # Return function(*arguments), which is recorded as one node.
 cdef object record_call(object function, tuple arguments)
-# The rules of elementwise operations, by operation.
-cdef Rule rule_of(int op)
-# Find the operands that are followed, and suspend the tape; resume it, and record the call, of
-# which `out`, or None, has received the result. Between them, the function runs; if it raises,
-# `abandon` resumes the tape.
-cdef int begin_call(Rule rule, PyObject** arguments, Py_ssize_t count, Call* call) except -1
-cdef object end_call(Rule rule, PyObject** arguments, Py_ssize_t count, const Call* call,
-                     object result, object out)
-cdef void abandon_call() noexcept
+
+# A function that computes an elementwise operation of the catalogue. The last operand is `out`, or
+# None. It returns a new reference, or sets an error and returns NULL.
+ctypedef PyObject* (*Operation)(int op, PyObject** operands) noexcept
+# Return operation(op, operands), which is recorded as one node if the tape follows an operand. A
+# sequence of values that are followed becomes an array first.
+cdef object call_operation(int op, PyObject** operands, int count, Operation operation)
+
 # Raise TypeError if the tape follows an array whose value becomes a number: a constant.
 cdef int refuse_number(object x, str what) except -1

@@ -1,7 +1,7 @@
 """The tape: calls of functions that have rules, and the gradients that follow from them."""
 
 cimport cython
-from cpython.object cimport PyObject
+from cpython.object cimport PyObject, Py_TYPE
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memset
@@ -14,12 +14,12 @@ from cyrt.builtin.entry cimport MAX_OPS, op_code
 from cyrt.builtin.space cimport tuple_of_sizes
 from cyrt.driver.calling_code cimport cyrt_calling_code
 from cyrt.dtypes import DTYPES
-from cyrt.ndarray cimport Array, has_shape, overlaps, view_of
+from cyrt.ndarray cimport Array, device_of, has_shape, overlaps, shape_of, view_of
 from cyrt.kernels.vectorcall cimport PyVectorcall_NARGS, Vectorcall, offer_vectorcall
 from cyrt.operators cimport ops
 from cyrt.operators import functions
 from cyrt.runtime cimport taping
-from cyrt.runtime.memory cimport Memory, block_of
+from cyrt.runtime.memory cimport Memory, array_type, block_of
 from cyrt.runtime.state cimport Block
 from cyrt.runtime.taping cimport (
     Thread, close_tape, is_followed, is_followed_by, open_tape, this_thread,
@@ -35,6 +35,12 @@ cdef extern from *:
 
 cdef extern from "Python.h":
     object PyObject_Vectorcall(object callee, PyObject** values, size_t count, PyObject* keywords)
+
+cdef extern from *:
+    """
+    #define cyrt_returned(result) (result)
+    """
+    object cyrt_returned(PyObject* result)      # raises the error that is set if it is NULL
 
 cdef enum:
     MOST_VALUES = 24        # values of a node, and arguments of a function of a rule
@@ -254,12 +260,13 @@ def kind_of_rule(function):
     return "constant" if rule.constant else rule.refusal or "gradient"
 
 
-cdef Rule rule_of(int op):
-    cdef Rule rule = None if rules_of_ops[op] == NULL else <Rule>rules_of_ops[op]
-    if rule is None or rule.refusal is not None:
-        name = catalogue.OPS[op]
-        raise TypeError(f"{name}: {'there is no gradient' if rule is None else rule.refusal}; "
-                        "stop_gradient() makes a constant of the argument")
+cdef inline PyObject* rule_of(int op) except NULL:
+    """Return the rule of an elementwise operation."""
+    cdef PyObject* rule = rules_of_ops[op]
+    if rule == NULL or (<Rule>rule).refusal is not None:
+        reason = "there is no gradient" if rule == NULL else (<Rule>rule).refusal
+        raise TypeError(f"{catalogue.OPS[op]}: {reason}; stop_gradient() makes a constant of the "
+                        "argument")
     return rule
 
 
@@ -336,6 +343,14 @@ cdef void* grow(void* old, int* most, int needed, size_t size) except NULL:
 
 cdef inline int reserve(Tape tape, int parents, int values, int sizes) except -1:
     """Make room for a node."""
+    if tape.num_nodes >= tape.most_nodes or tape.num_parents + parents > tape.most_parents \
+            or tape.num_values + values > tape.most_values \
+            or tape.num_sizes + sizes > tape.most_sizes:
+        return make_room(tape, parents, values, sizes)
+    return 0
+
+
+cdef int make_room(Tape tape, int parents, int values, int sizes) except -1:
     cdef int most = tape.most_nodes
     if tape.num_nodes + 1 > tape.most_nodes:
         tape.nodes = <Node*>grow(tape.nodes, &most, tape.num_nodes + 1, sizeof(Node))
@@ -355,25 +370,23 @@ cdef inline int reserve(Tape tape, int parents, int values, int sizes) except -1
     return 0
 
 
-cdef int add_node(Tape tape, NodeKind kind, int num_parents, int num_values, Array x,
+cdef inline int add_node(Tape tape, NodeKind kind, int num_parents, int num_values, Array x,
                   unsigned long long mask) except -1:
     """Append a node for the value x, whose parents are already behind the others'. Return its
-    number. The values are set afterwards."""
+    number. There is room for the values, which are added afterwards."""
     cdef Node* node
     cdef int i, ndim = 0 if x is None else x.ndim_
     reserve(tape, num_parents, num_values, ndim)
     node = &tape.nodes[tape.num_nodes]
     node.rule = node.plan = node.code = NULL
     node.offset, node.dtype, node.place, node.versions = 0, 0, 0, 0
-    node.kind, node.num_parents, node.num_values, node.ndim = kind, num_parents, num_values, ndim
+    node.kind, node.num_parents, node.num_values, node.ndim = kind, num_parents, 0, ndim
     node.first_parent, node.first_value = tape.num_parents, tape.num_values
     node.first_size = tape.num_sizes
     if x is not None:
         node.dtype = x.code
         for i in range(ndim):
             tape.sizes[tape.num_sizes + i] = x.dims[i]
-    for i in range(num_values):
-        tape.values[tape.num_values + i] = NULL
     tape.num_parents += num_parents
     tape.num_values += num_values
     tape.num_sizes += ndim
@@ -439,8 +452,20 @@ cdef int refuse_write(Rule rule) except -1:
         "x = x.copy(), or compute a new array, such as x + y or cyrt.where(...)")
 
 
-cdef int begin_call(Rule rule, PyObject** arguments, Py_ssize_t count, Call* call) except -1:
-    cdef Thread* thread = this_thread()
+# What is known of a call before the function runs.
+cdef struct Call:
+    unsigned long long mask         # levels that follow an operand; 0: the result is a constant
+    unsigned long long versions     # sum of the versions of the arguments that are kept
+    unsigned int operands           # bit of each operand that is followed
+    int num_parents
+    unsigned int before             # version of the memory of `out`
+    bint inside                     # `out` was followed
+    PyObject* plan                  # the rule's for these operands; borrowed
+
+
+cdef inline int begin_call(Rule rule, Thread* thread, PyObject** arguments, Py_ssize_t count,
+                           Call* call) except -1:
+    """Find the operands that are followed, and suspend the tape until the function has run."""
     cdef Tape tape = <Tape>thread.current
     cdef Plan plan
     cdef PyObject* out = NULL
@@ -476,7 +501,7 @@ cdef int begin_call(Rule rule, PyObject** arguments, Py_ssize_t count, Call* cal
             if value == out:
                 keep_overwritten(tape, <Array>out, call.inside)
                 value = <PyObject*>tape.overwritten
-            call.versions += version_of(<object>value)
+            call.versions += version_of(value)
     thread.suspended += 1
     return 0
 
@@ -495,24 +520,25 @@ cdef int keep_overwritten(Tape tape, Array out, bint inside) except -1:
     return 0
 
 
-cdef inline unsigned long long version_of(object value) except? 0:
+cdef inline unsigned long long version_of(PyObject* value) except? 0:
     """Return the version of an array's memory, or the sum of those of several arrays."""
     cdef Block* block
-    if not isinstance(value, Memory):
-        return sum_of_versions(value) if isinstance(value, (tuple, list)) else 0
+    if <void*>Py_TYPE(<object>value) != array_type:
+        return 0 if type(<object>value) is float else version_of_others(<object>value)
     block = block_of(<Memory>value)
     return 0 if block == NULL else block.version
 
 
-cdef unsigned long long sum_of_versions(object values) except? 0:
+cdef unsigned long long version_of_others(object value) except? 0:
     cdef unsigned long long versions = 0
-    for each in values:
-        versions += version_of(each)
+    cdef Block* block
+    if isinstance(value, (tuple, list)):
+        for each in value:
+            versions += version_of(<PyObject*>each)
+    elif isinstance(value, Memory):
+        block = block_of(<Memory>value)
+        versions = 0 if block == NULL else block.version
     return versions
-
-
-cdef void abandon_call() noexcept:
-    this_thread().suspended -= 1
 
 
 cdef bint is_among(object result, PyObject** arguments, Py_ssize_t count) noexcept:
@@ -533,12 +559,10 @@ cdef list leaves_of(object result):
     return leaves
 
 
-cdef object end_call(Rule rule, PyObject** arguments, Py_ssize_t count, const Call* call,
-                     object result, object out):
-    cdef Tape tape
+cdef inline object end_call(Rule rule, Tape tape, PyObject** arguments, Py_ssize_t count,
+                            const Call* call, object result, object out):
+    """Record a call, of which `out`, or None, has received the result. The tape records again."""
     cdef int node, output, i
-    abandon_call()
-    tape = <Tape>this_thread().current
     if call.mask == 0:
         if call.inside:
             overwrite_by_constants(tape, <Array>out, call.before)
@@ -654,7 +678,7 @@ cdef int add_call(Tape tape, Rule rule, PyObject** arguments, Py_ssize_t count, 
     cdef Plan plan = <Plan>call.plan
     cdef int i, at, number = add_node(tape, CALL, call.num_parents, plan.num_values, x, call.mask)
     cdef Node* node = &tape.nodes[number]
-    cdef object value
+    cdef PyObject* value
     node.rule, node.plan = <PyObject*>rule, <PyObject*>plan
     Py_INCREF(rule)
     Py_INCREF(plan)
@@ -663,29 +687,78 @@ cdef int add_call(Tape tape, Rule rule, PyObject** arguments, Py_ssize_t count, 
     for i in range(plan.num_values):
         at = plan.positions[i]
         if plan.kinds[i] == RESULT:
-            value = result
+            value = <PyObject*>result
             node.versions += version_of(value)
         elif plan.kinds[i] == ARGUMENT and at < count and tape.overwritten is None:
-            value = <object>arguments[at]
+            value = arguments[at]
         else:
-            value = None if at >= count else <object>arguments[at]
-            if tape.overwritten is not None and value is result:
-                value = tape.overwritten
-            if plan.kinds[i] == SHAPE:
-                value = [each.shape for each in value] if rule.sequence else \
-                    getattr(value, "shape", ())
-            elif plan.kinds[i] == DTYPE:
-                value = getattr(value, "dtype", None)
-            elif plan.kinds[i] == DEVICE:
-                value = getattr(value, "device", None)
-        Py_INCREF(value)
-        tape.values[node.first_value + i] = <PyObject*>value
+            other = other_value(tape, rule, <Kind>plan.kinds[i],
+                                None if at >= count else <object>arguments[at], result)
+            value = <PyObject*>other
+        Py_INCREF(<object>value)
+        tape.values[node.first_value + i] = value
+        node.num_values = i + 1
     tape.overwritten = None
     return number
 
 
+cdef object other_value(Tape tape, Rule rule, Kind kind, object value, object result):
+    """Return what is kept of an argument that has been overwritten, or whose values are not
+    needed."""
+    if tape.overwritten is not None and value is result:
+        value = tape.overwritten
+    if kind == SHAPE:
+        if isinstance(value, Array):
+            return shape_of(<Array>value)
+        return [each.shape for each in value] if rule.sequence else getattr(value, "shape", ())
+    if kind == DTYPE:
+        return getattr(value, "dtype", None)
+    if kind == DEVICE:
+        return getattr(value, "device", None)
+    return value
+
+
+cdef object call_operation(int op, PyObject** operands, int count, Operation operation):
+    cdef Thread* thread = this_thread()
+    cdef PyObject* rule
+    cdef PyObject* result
+    cdef Call call
+    cdef bint followed = False
+    cdef int i
+    for i in range(count):
+        if isinstance(<object>operands[i], (list, tuple)):
+            return call_on_sequence(op, operands, count, operation)
+        followed = followed or is_followed_by(thread, <object>operands[i])
+    if not followed:
+        return cyrt_returned(operation(op, operands))
+    rule = rule_of(op)
+    begin_call(<Rule>rule, thread, operands, count, &call)
+    result = operation(op, operands)
+    thread.suspended -= 1
+    return end_call(<Rule>rule, <Tape>thread.current, operands, count, &call,
+                    cyrt_returned(result), <object>operands[count - 1])
+
+
+cdef object call_on_sequence(int op, PyObject** operands, int count, Operation operation):
+    """Call an operation on an array and a sequence, which becomes an array."""
+    cdef PyObject* arrays[3]
+    cdef list made = []
+    cdef object array = None
+    cdef int i
+    for i in range(count - 1):
+        if isinstance(<object>operands[i], Array):
+            array = <object>operands[i]
+    for i in range(count):
+        arrays[i] = operands[i]
+        if isinstance(<object>operands[i], (list, tuple)):
+            made.append(functions.weak_array(array, <object>operands[i]))
+            arrays[i] = <PyObject*>made[len(made) - 1]
+    return call_operation(op, arrays, count, operation)
+
+
 cdef object record_call(object function, tuple arguments):
     cdef Rule rule = rules.get(function)
+    cdef Thread* thread = this_thread()
     cdef Call call
     cdef PyObject** items = cyrt_items(arguments)
     cdef Py_ssize_t count = len(arguments)
@@ -697,19 +770,18 @@ cdef object record_call(object function, tuple arguments):
         raise TypeError(f"{rule.name}: {rule.refusal}")
     if not rule.constant:
         check_others(rule, items, count)
-    begin_call(rule, items, count, &call)
+    begin_call(rule, thread, items, count, &call)
     try:
         if rule.num_positional < count:
             result = PyObject_Vectorcall(function, items, rule.num_positional,
                                          <PyObject*>rule.keywords)
         else:
-            result = function(*arguments)
-    except BaseException:
-        abandon_call()
-        raise
+            result = PyObject_Vectorcall(function, items, count, NULL)
+    finally:
+        thread.suspended -= 1
     if rule.out >= 0 and rule.out < count:
         out = arguments[rule.out]
-    return end_call(rule, items, count, &call, result, out)
+    return end_call(rule, <Tape>thread.current, items, count, &call, result, out)
 
 
 cdef int refuse_number(object x, str what) except -1:
@@ -860,7 +932,7 @@ cdef int check_values(Tape tape, const Node* node) except -1:
         if tape.values[i] == NULL:
             raise RuntimeError(f"the values that the gradient of {(<Rule>node.rule).name} needs "
                                "were dropped: the tape that recorded it was used up")
-        versions += version_of(<object>tape.values[i])
+        versions += version_of(tape.values[i])
     if versions != node.versions:
         raise RuntimeError(
             f"the gradient of {(<Rule>node.rule).name}, called at {place_of(node)}, needs a value "
@@ -868,6 +940,7 @@ cdef int check_values(Tape tape, const Node* node) except -1:
     return 0
 
 
+@cython.final
 cdef class Gradients:
     """The gradients of nodes from `start` on."""
     cdef Tape tape
@@ -931,7 +1004,7 @@ cdef class Gradients:
             self.made[i] = True
         return 0
 
-    cdef object owned(self, int node, device):
+    cdef object owned(self, int node, int device):
         """Return the gradient so far, as an array that only the tape has."""
         cdef int i = node - self.start
         cdef const Node* entry = &self.tape.nodes[node]
@@ -954,16 +1027,18 @@ cdef class Gradients:
     cdef int pass_call(self, int number, object gradient) except -1:
         """Compute the gradients of a call's operands."""
         cdef Tape tape = self.tape
+        cdef const Thread* thread = this_thread()
         cdef Node node = tape.nodes[number]         # the tape may grow
         cdef Rule rule = <Rule>node.rule
-        cdef Plan plan = <Plan>node.plan
         cdef PyObject* first[MOST_ARGUMENTS]        # what is added to, and the arguments
         cdef PyObject** arguments = first + 1
         cdef Part part
         cdef int i
         check_values(tape, &node)
-        for each in plan.parts:
+        for each in (<Plan>node.plan).parts:
             part = <Part>each
+            if not self.is_wanted(&node, rule, part):
+                continue
             wanted = None
             for i in range(part.num_arguments):
                 if part.arguments[i] >= 0:
@@ -973,16 +1048,14 @@ cdef class Gradients:
                 else:
                     wanted = self.wanted(&node, rule, part)
                     arguments[i] = <PyObject*>wanted
-            if not self.is_wanted(&node, rule, part):
-                continue
-            if part.into is not None and this_thread().live == 0:
+            if part.into is not None and thread.live == 0:
                 target = self.owned(tape.parents[node.first_parent + part.slots[0]],
-                                    (<Array>gradient).device)
+                                    device_of(<Array>gradient))
                 first[0] = <PyObject*>target
                 PyObject_Vectorcall(part.into, first, part.num_arguments + 1, NULL)
                 continue
             backward = part.backward
-            if part.composed is not None and this_thread().live \
+            if part.composed is not None and thread.live \
                     and is_one_followed(arguments, part.num_arguments):
                 backward = part.composed
             found = PyObject_Vectorcall(backward, arguments, part.num_arguments, NULL)
@@ -992,14 +1065,20 @@ cdef class Gradients:
                 self.add(tape.parents[node.first_parent + part.slots[0]], found, rule)
         return 0
 
-    cdef bint needs(self, int node) noexcept:
+    cdef inline bint needs(self, int node) noexcept:
         return node >= self.start and self.needed[node - self.start]
 
-    cdef bint is_wanted(self, const Node* node, Rule rule, Part part) noexcept:
+    cdef inline bint is_wanted(self, const Node* node, Rule rule, Part part) noexcept:
+        """Return whether the gradient of one of a part's operands is used."""
+        cdef const int* parents = self.tape.parents + node.first_parent
         cdef int i
-        for i in range(node.num_parents if rule.sequence else part.num_slots):
-            if self.needs(self.tape.parents[node.first_parent + (i if rule.sequence
-                                                                 else part.slots[i])]):
+        if rule.sequence:
+            for i in range(node.num_parents):
+                if self.needs(parents[i]):
+                    return True
+            return False
+        for i in range(part.num_slots):
+            if self.needs(parents[part.slots[i]]):
                 return True
         return False
 
@@ -1180,4 +1259,4 @@ def versions_of(value):
         return sum(map(versions_of, value.values()))
     if isinstance(value, (tuple, list)):
         return sum(map(versions_of, value))
-    return version_of(value)
+    return version_of(<PyObject*>value)

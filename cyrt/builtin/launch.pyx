@@ -6,6 +6,7 @@ from libc.string cimport memcmp, memcpy
 from cyrt.driver.table cimport MAX_DEVICES
 from cyrt.graph.child cimport ChildGraph
 from cyrt.graph.exact_key cimport MOST_WORDS, Key, times_forgotten
+from cyrt.graph.hazards cimport note_writes
 from cyrt.graph.recorder cimport encoder_of, record_kernel
 from cyrt.graph.recording cimport (
     LAUNCH, STEP, STEP_WORDS, EarlyLoad, Node, Recording, Step, Use, new_step, use_end,
@@ -26,7 +27,7 @@ from cyrt.runtime.state cimport (
     MANAGED_MEMORY, OVERWRITE, PINNED_MEMORY, READ, WRITE, Access, Block, StreamState,
 )
 from cyrt.runtime.stream cimport current_state
-from cyrt.runtime.taping cimport recording, refuse_followed
+from cyrt.runtime.taping cimport num_tapes, recording, refuse_followed
 
 cdef int[MAX_DEVICES] multiprocessors
 
@@ -123,6 +124,8 @@ cdef inline bint replay(Recorder encoder, const Launch* launch, const void* para
         note_call(stream)
         return False
     replay_next(stream, uses, num_uses)
+    if num_tapes:
+        note_writes(uses, num_uses)
     return True
 
 
@@ -241,6 +244,8 @@ cdef bint replay_described(Recorder encoder, Key* key, const Operand* operands,
         return False
     encoder.num_early_loads += step.early
     replay_next(stream, uses, num_uses)
+    if num_tapes:
+        note_writes(uses, num_uses)
     return True
 
 

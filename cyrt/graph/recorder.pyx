@@ -819,6 +819,8 @@ cdef bint replay_call(Recorder self, unsigned long long key, LoadedFunction func
         recordings.keep_tensors(&self.tensors, tensors)
     hold_kernel(stream, <PyObject*>function)
     replay_next(stream, own, num_uses)
+    if num_tapes:
+        hazards.note_writes(own, num_uses)
     return True
 
 

@@ -35,7 +35,6 @@ from cyrt.graph.replay cimport Replay, refuse_calls
 from cyrt.runtime.device cimport contexts
 from cyrt.runtime.poison cimport poisoned
 from cyrt.runtime.state cimport FOREIGN_MEMORY, Block, StreamState
-from cyrt.runtime.taping cimport num_tapes
 from cyrt.runtime.submission cimport priority_thread
 
 cdef inline bint is_quiet(Recorder self) noexcept:
@@ -103,7 +102,8 @@ cdef inline void hold_kernel(StreamState* stream, PyObject* function) noexcept:
     cdef Replay* replay = &(<Recorder>stream.encoder).replay
     hold_owner(replay.script, replay.played, function)
 
-# Replay the next node, with these uses. The script has a reference to its kernel.
+# Replay the next node, with these uses. The script has a reference to its kernel. The caller raises
+# the versions of the blocks that are written (see runtime/taping).
 cdef inline void replay_next(StreamState* stream, Use* uses, int num_uses) noexcept:
     cdef Replay* replay = &(<Recorder>stream.encoder).replay
     cdef unsigned long long* operations = &(<Recorder>stream.encoder).operations
@@ -111,12 +111,17 @@ cdef inline void replay_next(StreamState* stream, Use* uses, int num_uses) noexc
     for i in range(num_uses):
         uses[i].generation = uses[i].block.generation
         begin_uses(uses[i].block, stream, &(<Recorder>stream.encoder).bytes)
-    if num_tapes:
-        note_writes(uses, num_uses)
     replay.next += 1
     replay.played += 1
     stream.nodes = replay.played
     operations[0] += 1          # by a pointer, without a reference to the encoder
+
+# Raise the versions of the blocks that the node has written that was replayed last.
+cdef inline void note_replayed(const StreamState* stream) noexcept:
+    cdef const Replay* replay = &(<Recorder>stream.encoder).replay
+    cdef const Node* node = &replay.script.nodes[replay.played - 1]
+    note_writes(replay.script.uses + node.first_use,
+                use_end(replay.script, replay.played - 1) - node.first_use)
 
 # Return whether calls are not replayed: their operations are recorded, and compared with the next
 # node, to which the parameters have been copied. `note_call` stores that this is to be done.

@@ -18,8 +18,8 @@ from cyrt.graph.recorder cimport (
 )
 from cyrt.graph.recording cimport COOPERATIVE, LAUNCH, Node, Tensors, Use
 from cyrt.graph.replay_call cimport (
-    geometry_of, hold_kernel, is_same_use, is_verified, next_call, note_call, num_uses_of,
-    params_of, replay_next, uses_of,
+    geometry_of, hold_kernel, is_same_use, is_verified, next_call, note_call, note_replayed,
+    num_uses_of, params_of, replay_next, uses_of,
 )
 from cyrt.jit.signature import elements
 from cyrt.kernels import tuning
@@ -49,7 +49,7 @@ from cyrt.runtime.state cimport (
 )
 from cyrt.runtime.stream cimport current_state, is_chosen
 from cyrt.runtime.stream_state cimport is_captured
-from cyrt.runtime.taping cimport recording, refuse_followed
+from cyrt.runtime.taping cimport num_tapes, recording, refuse_followed
 
 cdef enum:
     STACK_BYTES = 2048          # parameters that need no allocation
@@ -666,7 +666,8 @@ cdef inline bint pack_usual(Kernel kernel, int ordinal, PyObject** args, char* b
 cdef inline bint replay(Kernel kernel, StreamState* stream, const Geometry* geometry,
                         PyObject** args) noexcept:
     """Replay the launch if it is the next call of a script, into which its arguments are packed. A
-    launch of the kernel with this geometry was checked when it was recorded."""
+    launch of the kernel with this geometry was checked when it was recorded. It raises no versions.
+    """
     cdef Node* node = next_call(stream, LAUNCH)
     cdef const Param* param = kernel.params
     cdef PyObject* value
@@ -724,17 +725,28 @@ cdef int refuse_arguments(Kernel kernel, PyObject** args, Py_ssize_t count) exce
 cdef bint replay_launch(Kernel kernel, Recorder encoder, const Geometry* geometry,
                         PyObject** args, Py_ssize_t count) noexcept:
     return encoder.state.encoder == <void*>encoder and count == kernel.num_usual \
-        and not recording and replay(kernel, encoder.state, geometry, args)
+        and not num_tapes and replay(kernel, encoder.state, geometry, args)
 
 
 cdef int launch(Kernel kernel, const Geometry* geometry, PyObject** args,
                 Py_ssize_t count) except -1:
     cdef StreamState* stream = current_state(current_ordinal())
-    if recording:
-        refuse_arguments(kernel, args, count)
+    if num_tapes:
+        return launch_taped(kernel, stream, geometry, args, count)
     if count == kernel.num_usual and replay(kernel, stream, geometry, args):
         return 0
     return launch_usual(kernel, stream, geometry, args, count)
+
+
+cdef int launch_taped(Kernel kernel, StreamState* stream, const Geometry* geometry,
+                      PyObject** args, Py_ssize_t count) except -1:
+    """Launch a kernel while a tape exists."""
+    if recording:
+        refuse_arguments(kernel, args, count)
+    if count != kernel.num_usual or not replay(kernel, stream, geometry, args):
+        return launch_usual(kernel, stream, geometry, args, count)
+    note_replayed(stream)
+    return 0
 
 
 cdef int launch_usual(Kernel kernel, StreamState* stream, const Geometry* geometry,

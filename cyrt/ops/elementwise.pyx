@@ -45,8 +45,8 @@ from cyrt.runtime.memory cimport READ_ONLY, Memory, block_of, live_block, overwr
 from cyrt.runtime.pool cimport allocate_next, is_next, is_own
 from cyrt.runtime.state cimport OVERWRITE, Block, StreamState
 from cyrt.runtime.stream cimport current_state
-from cyrt.runtime.taping cimport Thread, is_followed, is_followed_by, recording, this_thread
-from cyrt.tape cimport Call, Rule, abandon_call, begin_call, end_call, record_call, rule_of
+from cyrt.runtime.taping cimport is_followed, note_write, recording
+from cyrt.tape cimport Operation, call_operation, record_call
 
 cdef int WHERE = op_code("where")
 cdef unsigned long long[2] no_number
@@ -145,6 +145,7 @@ cdef inline bint replay(StreamState* stream, Node* node, Form form, Array x, con
         if not allocate_next(stream, to, out.size):
             return False
         out.block, out.address = to, to.address
+    note_write(to, OVERWRITE)       # To ask first whether a tape exists would take longer.
     replay_next(stream, uses, 2 + (form == BINARY))
     return True
 
@@ -381,28 +382,15 @@ cdef Array of_casts(int op, int count, Array x, Array y, Array out):
     return record(op, code, count, operands, out)
 
 
-cdef object recorded_unary(int op, object operand, object out):
-    cdef PyObject** operands = [<PyObject*>operand, <PyObject*>out]
-    cdef Rule rule = rule_of(op)
-    cdef Call call
-    begin_call(rule, operands, 2, &call)
-    try:
-        result = apply(op, operand, NULL, <Array>out, UNARY, no_number)
-    except BaseException:
-        abandon_call()
-        raise
-    return end_call(rule, operands, 2, &call, result, out)
-
-
-cdef object unary_of_variables(int op, object operand, object out):
-    if is_followed(operand) or is_followed(out):
-        return recorded_unary(op, operand, out)
-    return apply(op, operand, NULL, <Array>out, UNARY, no_number)
+cdef object compute_unary(int op, PyObject** operands):
+    return apply(op, <object>operands[0], NULL, <Array>operands[1], UNARY, no_number)
 
 
 cdef object unary(int op, object operand, object out):
+    cdef PyObject* operands[2]
     if recording:
-        return unary_of_variables(op, operand, out)
+        operands[0], operands[1] = <PyObject*>operand, <PyObject*>out
+        return call_operation(op, operands, 2, <Operation>compute_unary)
     return apply(op, operand, NULL, <Array>out, UNARY, no_number)
 
 
@@ -541,37 +529,15 @@ cdef inline bint put_float(int op, Array x, object value, unsigned long long* nu
     return True
 
 
-cdef object recorded_binary(int op, object a, object b, object out):
-    cdef PyObject** operands = [<PyObject*>a, <PyObject*>b, <PyObject*>out]
-    cdef Rule rule = rule_of(op)
-    cdef Call call
-    begin_call(rule, operands, 3, &call)
-    try:
-        result = binary_of_constants(op, a, b, out)
-    except BaseException:
-        abandon_call()
-        raise
-    return end_call(rule, operands, 3, &call, result, out)
+cdef object compute_binary(int op, PyObject** operands):
+    return binary_of_constants(op, <object>operands[0], <object>operands[1], <object>operands[2])
 
 
 cdef object binary(int op, object a, object b, object out):
+    cdef PyObject* operands[3]
     if recording:
-        return binary_of_variables(op, a, b, out)
-    return binary_of_constants(op, a, b, out)
-
-
-cdef object binary_of_variables(int op, object a, object b, object out):
-    """Apply an operation while tapes exist, which may follow the operands."""
-    cdef const Thread* thread
-    if recording:
-        # A sequence of values that are followed becomes an array before the call is recorded.
-        if isinstance(b, (list, tuple)) and isinstance(a, Array):
-            b = functions.weak_array(a, b)
-        elif isinstance(a, (list, tuple)) and isinstance(b, Array):
-            a = functions.weak_array(b, a)
-        thread = this_thread()
-        if is_followed_by(thread, a) or is_followed_by(thread, b) or is_followed_by(thread, out):
-            return recorded_binary(op, a, b, out)
+        operands[0], operands[1], operands[2] = <PyObject*>a, <PyObject*>b, <PyObject*>out
+        return call_operation(op, operands, 3, <Operation>compute_binary)
     return binary_of_constants(op, a, b, out)
 
 

@@ -9,7 +9,9 @@
 #   the levels whose arguments it depends on, and the thread's `live` those that record now. Inside
 #   a function that is recorded as a whole, the tape is suspended.
 # - As long as a tape exists (`num_tapes`), each write to a block raises the block's version,
-#   whoever writes: recorded, replayed and direct operations, copies. An array that a tape follows
+#   whoever writes: recorded, replayed and direct operations, copies. What a call asks of tapes, it
+#   asks once: an operation that is replayed raises the version anyway, and a launch asks whether
+#   a tape exists before it asks whether one is open. An array that a tape follows
 #   has the version at which that began: a write that the tape does not know of makes it stale, and
 #   using it raises an error.
 # - `Block.tape`: the tape that has recorded a write of a value that it follows into the block, and
@@ -43,18 +45,22 @@ cdef void close_tape(unsigned long long number) noexcept
 # Return whether the thread's tape follows an object, and records now. Raise RuntimeError if it is
 # stale, or if another thread's open tape follows it.
 cdef bint is_followed(object value) except -1
-# The same for the calling thread's state, with a short way for arrays that the tape follows.
+# The same for the calling thread's state, with a short way for arrays that the tape follows, and
+# for constants.
 cdef inline bint is_followed_by(const Thread* thread, object value) except -1:
     cdef Memory memory
     cdef Block* block
     if <void*>Py_TYPE(value) != array_type:
         return value is not None and type(value) is not float and is_followed(value)
     memory = <Memory>value
-    if thread.live and not thread.suspended and memory.tape == thread.tape and memory.node >= 0 \
-            and thread.masks[memory.node] & thread.live:
-        block = block_of(memory)
-        if block == NULL or block.version == memory.version:
-            return True
+    block = block_of(memory)
+    if memory.tape == 0:
+        if block == NULL or block.tape == 0:
+            return False
+    elif memory.tape == thread.tape and not thread.suspended and memory.node >= 0 \
+            and thread.masks[memory.node] & thread.live \
+            and (block == NULL or block.version == memory.version):
+        return True
     return is_followed(value)
 # Return the tape of a new view of memory that has a tape.
 cdef inline unsigned long long tape_of_view(Memory memory) noexcept:

@@ -17,8 +17,14 @@ cdef extern from *:
         const unsigned long long* masks;
         void* current;
     } cyrt_taping;
+    /* It is reached without a call, through memory of which there is little: a pointer has room. */
+    static _Thread_local void* cyrt_own_taping __attribute__((tls_model("initial-exec")));
+    static inline void* cyrt_get_taping(void) {
+        if (cyrt_own_taping == NULL) cyrt_own_taping = &cyrt_taping;
+        return cyrt_own_taping;
+    }
     """
-    Thread cyrt_taping
+    void* cyrt_get_taping() noexcept
 
 # An open tape, and the thread that opened it.
 cdef struct Open:
@@ -31,7 +37,7 @@ cdef unsigned long long last_number = 0
 
 
 cdef Thread* this_thread() noexcept:
-    return <Thread*>&cyrt_taping
+    return <Thread*>cyrt_get_taping()
 
 
 cdef unsigned long long open_tape(Thread* thread) except 0:

@@ -24,6 +24,7 @@ from outside import until
 from whole_rounds import Round as WholeRound
 
 import cyrt
+from cyrt import tape
 from cyrt.graph import commit as commits
 from cyrt.graph import plan_cache
 
@@ -1096,6 +1097,7 @@ import ctypes
 import os
 import sys
 import cyrt
+from cyrt import tape
 from cyrt.driver import table
 add = cyrt.Module({SOURCE!r})["add"]
 fail = cyrt.Kernel('extern "C" __global__ void fail() {{ asm("trap;"); }}', "fail")
@@ -2140,3 +2142,63 @@ def test_rounds_by_turns(in_each_mode, module, lengths):
 
     in_each_mode(program)
     assert program.replayed == program.operations
+
+
+def _launch(module, encoder, x, y):
+    module["add"][1, N](x, x, y, N)
+
+
+def _add_kernel(module, encoder, x, y):
+    encoder.add_kernel(module["add"], 1, N, (x, x, y, N))
+
+
+def _compute(module, encoder, x, y):
+    cyrt.add(x, x, out=y)
+
+
+def _compute_with_a_number(module, encoder, x, y):
+    y *= 0.5
+
+
+def _compute_in_a_part(module, encoder, x, y):
+    y[1:] += x[1:]
+
+
+def _step(module, encoder, x, y):
+    optimizer = cyrt.optim.sgd(0.5)
+    optimizer.update(x, optimizer.init(y), y)
+
+
+@pytest.mark.parametrize("inside", [True, False], ids=["open", "closed"])
+@pytest.mark.parametrize(
+    "write",
+    [_launch, _add_kernel, _compute, _compute_with_a_number, _compute_in_a_part, _step],
+    ids=lambda write: write.__name__,
+)
+def test_a_write_that_is_replayed_raises_the_version(setting, module, write, inside):
+    """That is so while a tape is open, and as long as one that is closed is kept."""
+    setting(CYRT_REPLAY="1", CYRT_FUSE="0")
+    versions = []
+
+    def run(t):
+        for _ in range(30):
+            a = x + x
+            before = tape.versions_of(y)
+            write(module, encoder, x, y)
+            versions.append((before, tape.versions_of(y)))
+            a = a + x
+            cyrt.commit()
+        return t * t
+
+    with cyrt.Stream():
+        encoder = cyrt.current_encoder()
+        x, y, t = cyrt.ones(N), cyrt.ones(N), cyrt.asarray(3.0)
+        if inside:
+            assert cyrt.grad(run)(t).item() == 6.0
+        else:
+            _, pull = cyrt.vjp(lambda t: t * t, t)
+            run(t)
+            assert pull(cyrt.ones(()))[0].item() == 6.0
+        stats = encoder.stats()
+    assert all(after > before for before, after in versions)
+    assert stats["replayed"] > stats["operations"] // 2
