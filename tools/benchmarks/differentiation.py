@@ -1,14 +1,16 @@
 """Differentiation: what the host does for a recorded operation and for its gradient, and steps.
 
 The gradients are compared with those by hand before a time is printed. The host's times are the
-least of many rounds; those of steps, in the column of the device, are of a pipelined loop.
+least of many rounds, beside which the ratio to an operation that is not recorded and the
+difference from it are printed; the times of steps, in the column of the device, are of a pipelined
+loop.
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from common import Row, Session, main
@@ -18,21 +20,22 @@ import cyrt
 OPERATIONS, ROUNDS, STEPS = 100, 50, 500
 
 
-def least_time(session: Session, function: Callable[[], object], count: int) -> float | None:
-    """Return the least time until a call returns, in µs for each of `count` operations."""
-    if session.small:
-        return None
-    times = []
+def least_times(functions: Sequence[Callable[[], object]], count: int) -> list[float]:
+    """Return the least time until each function returns, in µs for each of `count` operations. The
+    functions take turns, so that all have the same clock rate."""
+    times: list[list[float]] = [[] for _ in functions]
     for _ in range(ROUNDS):
-        cyrt.synchronize()
-        begin = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - begin)
-    return min(times) * 1e6 / count
+        for function, own in zip(functions, times, strict=True):
+            cyrt.synchronize()
+            begin = time.perf_counter()
+            function()
+            own.append(time.perf_counter() - begin)
+    return [min(own) * 1e6 / count for own in times]
 
 
 def operations(session: Session) -> Iterator[Row]:
-    """Yield the rows of a chain of products."""
+    """Yield the rows of a chain of products: what recording adds to an operation, and what the
+    gradient of one takes."""
     count, n = (10, 64) if session.small else (OPERATIONS, 4096)
 
     def chain(x: cyrt.Array) -> cyrt.Array:
@@ -41,14 +44,18 @@ def operations(session: Session) -> Iterator[Row]:
         return x
 
     x, g = cyrt.ones(n), cyrt.ones(n)
-    _, pull = cyrt.vjp(chain, x)
-    np.testing.assert_allclose(pull(g)[0].numpy(), np.full(n, 1.01**count), rtol=1e-4)
-    for case, function in (
-        ("an operation", lambda: chain(x)),
-        ("the same, recorded", lambda: cyrt.vjp(chain, x)),
-        ("the gradient of one", lambda: pull(g)),
-    ):
-        yield Row(case, f"cyrt: float32, {n:,}", None, least_time(session, function, count))
+    y, pull = cyrt.vjp(chain, x)
+    for found in (chain(x), y, pull(g)[0]):
+        np.testing.assert_allclose(found.numpy(), np.full(n, 1.01**count), rtol=1e-4)
+    cases: dict[str, Callable[[], object]] = {
+        "an operation": lambda: chain(x),
+        "the same, recorded": lambda: cyrt.vjp(chain, x),
+        "the gradient of one": lambda: pull(g),
+    }
+    times = [] if session.small else least_times(list(cases.values()), count)
+    for i, case in enumerate(cases):
+        note = f"{times[i] / times[0]:.2f} ×, {times[i] - times[0]:+.2f} µs" if times and i else ""
+        yield Row(case, f"cyrt: float32, {n:,}", None, times[i] if times else None, note)
 
 
 def regression(session: Session) -> Iterator[Row]:
