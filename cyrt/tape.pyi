@@ -3,7 +3,6 @@ from typing import Any, TypeVar, final
 
 from cyrt.dtypes import DType
 from cyrt.ndarray import Array
-from cyrt.runtime.device import Device
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -29,7 +28,7 @@ def recorded(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any: .
 def record_put(x: Array, key: Any, value: Any) -> bool: ...
 def bind(
     adapt_: Callable[[Any, tuple[int, ...], DType, bool, str], Array],
-    own_: Callable[[Array | None, tuple[int, ...], DType, Device], Array],
+    own_: Callable[[Array | None, tuple[int, ...], DType, int], Array],
 ) -> None: ...
 def detach(x: Array) -> Array: ...
 def follows(arrays: list[Array]) -> bool: ...
