@@ -10,12 +10,13 @@ from libc.string cimport memset
 
 from cyrt.builtin.entry cimport Entry, entry_of, op_code
 from cyrt.builtin.launch cimport (
-    MAX_BLOCKS, WARP, Launch, ceiling, multiprocessors_of, power_of_two, record_launch,
-    set_geometry,
+    MAX_BLOCKS, WARP, Launch, ceiling, describe, multiprocessors_of, num_replayed, power_of_two,
+    record_launch, replay_described, set_geometry,
 )
 from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.workspace cimport allocate_workspace
 from cyrt.graph.commit cimport Recorder
+from cyrt.graph.exact_key cimport Key, add_word, begin_key, forget_launch_plans
 from cyrt.runtime.failure cimport NO_FAILURE
 from cyrt.runtime.host_memory import PinnedBuffer
 from cyrt.runtime.memory cimport Buffer, Memory
@@ -33,6 +34,7 @@ cdef enum:
     BEGIN = 1                   # those of Jacobi's method
     ROUND = 2
     END = 3
+    WRITES = 1 << X | 1 << Y | 1 << Z | 1 << INFO | 1 << NUM_OPERANDS   # bits of operands
 
 cdef int CHOLESKY = op_code("cholesky"), LU = op_code("lu"), SOLVE = op_code("solve")
 cdef int DETERMINANT = op_code("determinant"), TRIANGULAR = op_code("triangular")
@@ -106,6 +108,7 @@ def limit_shared_bytes(long long nbytes):
     return the limit before."""
     global shared_limit
     before, shared_limit = shared_limit, nbytes
+    forget_launch_plans()
     return before
 
 
@@ -184,48 +187,71 @@ cdef unsigned int tiles_of(int op, const Linalg* params) noexcept:
 
 cdef int record_linalg(Recorder encoder, int op, int dtype, Linalg* params,
                        const Operand* operands, long long batch) except -1:
-    cdef Operand[NUM_OPERANDS + 1] used
+    cdef Key key
     cdef Launch launch
-    cdef Memory workspace = None
-    cdef long long elements, size, blocks
-    cdef int i
-    cdef unsigned int writes = 1 << X | 1 << Y | 1 << Z | 1 << INFO | 1 << NUM_OPERANDS
-    for i in range(NUM_OPERANDS):
-        used[i] = operands[i]
-    memset(&used[NUM_OPERANDS], 0, sizeof(Operand))
+    cdef int before
+    cdef bint described = operands[X].buffer != NULL
+    launch.entry = entry_of(encoder.state.ordinal, op, dtype)
+    begin_key(&key, launch.entry, batch)
+    add_word(&key, <unsigned long long>params.flags << 32 | params.m)
+    add_word(&key, <unsigned long long>params.n << 32 | params.k)
+    add_word(&key, params.failure)
+    add_word(&key, params.site)
+    if described and replay_described(encoder, &key, operands, NUM_OPERANDS):
+        return 0
     params.x, params.y, params.z = operands[X].address, operands[Y].address, operands[Z].address
     params.info, params.a, params.b = \
         operands[INFO].address, operands[A].address, operands[B].address
     params.tiles = tiles_of(op, params)
-    launch.entry = entry_of(encoder.state.ordinal, op, dtype)
-    launch.variant = SHARED
-    size = launch.entry.itemsizes[0]
-    elements = work_elements(op, params)
-    if fits(encoder.state, op, dtype, params):
-        launch.variant = small_variant(launch.entry, op, params)
-        if launch.variant != SHARED:
-            elements = 2 * LINALG_ROWS + (params.n * odd(params.n) if op == SOLVE else 0)
-            set_block(&launch, batch, columns_of_qr(params) if op == QR else WARP)
-        else:
-            blocks = batch * params.tiles
-            set_block(&launch, blocks, threads_of(encoder.state.ordinal, op, params, blocks))
-        launch.geometry.smem = <unsigned int>(elements * size)
-        allow_smem(<LoadedFunction>launch.entry.functions[launch.variant], launch.geometry.smem)
-        return record_launch(encoder, &launch, params, used, NUM_OPERANDS, writes)
+    if not fits(encoder.state, op, dtype, params):
+        return record_large(encoder, op, &launch, params, operands, batch)
+    before = num_replayed(encoder)
+    choose_block(encoder.state.ordinal, op, &launch, params, batch)
+    record_launch(encoder, &launch, params, operands, NUM_OPERANDS, WRITES)
+    if described:
+        describe(encoder, before, &key, operands, NUM_OPERANDS, &launch)
+    return 0
+
+
+cdef int choose_block(int ordinal, int op, Launch* launch, const Linalg* params,
+                      long long batch) except -1:
+    """Choose the kernel and the blocks for matrices that fit."""
+    cdef long long elements = work_elements(op, params), blocks = batch * params.tiles
+    launch.variant = small_variant(launch.entry, op, params)
+    if launch.variant != SHARED:
+        elements = 2 * LINALG_ROWS + (params.n * odd(params.n) if op == SOLVE else 0)
+        set_block(launch, batch, columns_of_qr(params) if op == QR else WARP)
+    else:
+        set_block(launch, blocks, threads_of(ordinal, op, params, blocks))
+    launch.geometry.smem = <unsigned int>(elements * launch.entry.itemsizes[0])
+    allow_smem(<LoadedFunction>launch.entry.functions[launch.variant], launch.geometry.smem)
+    return 0
+
+
+cdef int record_large(Recorder encoder, int op, Launch* launch, Linalg* params,
+                      const Operand* operands, long long batch) except -1:
+    """Record the launches for matrices that do not fit."""
+    cdef Operand[NUM_OPERANDS + 1] used
+    cdef Memory workspace = None
+    cdef long long elements = work_elements(op, params), size = launch.entry.itemsizes[0]
+    cdef int i
+    for i in range(NUM_OPERANDS):
+        used[i] = operands[i]
+    memset(&used[NUM_OPERANDS], 0, sizeof(Operand))
     if op == QR or op == EXCHANGE or op == EIG or op == JACOBI:
         workspace = allocate_workspace(encoder, batch * elements * size)
         params.work, params.work_size = workspace.address, elements
         used[NUM_OPERANDS].buffer = <PyObject*>workspace
         used[NUM_OPERANDS].address = workspace.address
     if op == JACOBI:
-        return record_rounds(encoder, &launch, params, used, batch)
+        return record_rounds(encoder, launch, params, used, batch)
     if op == CHOLESKY or op == SOLVE or op == DETERMINANT or op == TRIANGULAR:
         name = (<LoadedFunction>launch.entry.functions[SHARED]).name
         raise ValueError(f"{name}: a block of this device has no {elements * size:,} bytes of "
                          "shared memory")
     launch.variant = LARGE
-    set_block(&launch, batch * params.tiles, MOST_THREADS)
-    return record_launch(encoder, &launch, params, used, NUM_OPERANDS + 1, writes)
+    set_block(launch, batch * params.tiles, MOST_THREADS)
+    return record_launch(encoder, launch, params, used, NUM_OPERANDS + 1, WRITES)
 
 
 cdef int record_rounds(Recorder encoder, Launch* launch, Linalg* params, const Operand* used,
@@ -245,5 +271,4 @@ cdef int record_rounds(Recorder encoder, Launch* launch, Linalg* params, const O
         record_launch(encoder, launch, params, loaded, 1, 1)
     launch.variant = END
     set_block(launch, batch, MOST_THREADS)
-    return record_launch(encoder, launch, params, used, NUM_OPERANDS + 1,
-                         1 << X | 1 << Y | 1 << Z | 1 << INFO | 1 << NUM_OPERANDS)
+    return record_launch(encoder, launch, params, used, NUM_OPERANDS + 1, WRITES)

@@ -7,7 +7,10 @@ cyrt/linalg/blocked.py.
 
 from collections import namedtuple
 
-from libc.string cimport memset
+from cpython.object cimport PyTypeObject
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_SET_ITEM
+from libc.string cimport memcmp, memset
 
 from cyrt.builtin.entry cimport dtype_code, op_code
 from cyrt.builtin.linalg cimport (
@@ -45,8 +48,14 @@ cdef int LOWER_FACTOR = op_code("lower_factor"), CHECK_LU = op_code("check_lu")
 cdef int INT32 = dtype_code("int32")
 cdef int COMPLEX64 = dtype_code("complex64"), COMPLEX128 = dtype_code("complex128")
 cdef int[NUM_DTYPES] real_codes     # the type of a type's real parts
+cdef int[NUM_DTYPES] own_codes      # the type that has kernels for a type; -1: there is none
 for _each in DTYPES:
     real_codes[<int>_each.code] = _dtype(_each.real).code if _each.kind == "c" else _each.code
+    own_codes[<int>_each.code] = FLOAT32 if _each.kind in "biu" \
+        else -1 if _each.kind not in "fc" or _each.itemsize == 2 else _each.code
+
+cdef extern from *:
+    object PyType_GenericAlloc(PyTypeObject* cls, Py_ssize_t items)
 
 # Texts of errors; {} is the number of the matrix.
 cdef str NOT_POSITIVE = "matrix {} is not positive definite"
@@ -98,12 +107,11 @@ cdef Array matrices_of(str name, str argument, object x):
     return in_own_type(name, array)
 
 
-cdef Array in_own_type(str name, Array array):
-    if kinds[array.code] in b"biu":
-        return cast(array, FLOAT32)
-    if kinds[array.code] not in b"fc" or DTYPES[array.code].itemsize == 2:
+cdef inline Array in_own_type(str name, Array array):
+    cdef int code = own_codes[array.code]
+    if code < 0:
         refuse_type(name, array.code)
-    return array
+    return array if code == array.code else cast(array, code)
 
 
 cdef Array square_of(str name, str argument, object x):
@@ -190,14 +198,41 @@ cdef object by_library():
     return by_library
 
 
-cdef object with_info(object result, Array info):
+cdef inline object with_info(object result, Array info):
     return result if info is None else (result, info)
 
 
+cdef object named(object names, object first, object second, object third=None):
+    """Return a named tuple. Its class's constructor is a Python function, which takes the host
+    longer than the rest of a call."""
+    cdef object found = PyType_GenericAlloc(<PyTypeObject*>names, 2 if third is None else 3)
+    Py_INCREF(first)
+    PyTuple_SET_ITEM(found, 0, first)
+    Py_INCREF(second)
+    PyTuple_SET_ITEM(found, 1, second)
+    if third is not None:
+        Py_INCREF(third)
+        PyTuple_SET_ITEM(found, 2, third)
+    return found
+
+
 cdef unsigned int triangle_flag(str name, object UPLO) except? 0xffff_ffff:
-    if UPLO not in ("L", "U", "l", "u"):
+    if UPLO == "L" or UPLO == "l":
+        return 0
+    if UPLO != "U" and UPLO != "u":
         raise ValueError(f"{name}: UPLO: expected 'L' or 'U', got {UPLO!r}")
-    return LINALG_UPPER if UPLO in "Uu" else 0
+    return LINALG_UPPER
+
+
+cdef unsigned int trans_flags(object trans) except? 0xffff_ffff:
+    if trans == 0 or trans == "N":
+        return 0
+    if trans == 1 or trans == "T":
+        return LINALG_TRANSPOSED
+    if trans != 2 and trans != "C":
+        raise ValueError("solve_triangular: trans: expected 0, 1, 2, 'N', 'T' or 'C', got "
+                         f"{trans!r}")
+    return LINALG_TRANSPOSED | LINALG_CONJUGATE
 
 
 # -- parts of larger matrices, for cyrt/linalg/blocked.py ----------------------------------------
@@ -215,14 +250,17 @@ def cholesky_of(str name, Array a, bint check):
 def lu_of(Array a):
     """Return L and U in one matrix, and the pivots."""
     cdef Call call
+    return factor_lu(&call, begin(&call, a))
+
+
+cdef object factor_lu(Call* call, Array a):
     cdef Array lu, pivots
-    a = begin(&call, a)
-    lu = new_result(&call, X, a.code, a, 2, call.params.m, call.params.n)
-    pivots = new_result(&call, Y, INT32, a, 1, min(call.params.m, call.params.n), 0)
+    lu = new_result(call, X, a.code, a, 2, call.params.m, call.params.n)
+    pivots = new_result(call, Y, INT32, a, 1, min(call.params.m, call.params.n), 0)
     if call.batch:
         record_linalg(encoder_of(call.stream), LU, call.code, &call.params, call.operands,
                       call.batch)
-    return lu, pivots
+    return named(LUResult, lu, pivots)
 
 
 def exchange_rows(Array b, Array pivots, bint backwards):
@@ -262,15 +300,22 @@ def triangular_of(str name, Array a, Array b, bint lower, trans, bint unit, bint
     """Solve with triangular matrices that fit; return the result, and where matrices failed, or
     None if errors are raised."""
     cdef Call call
-    cdef Array result
-    a, b = begin(&call, a), as_contiguous(b)
-    call.params.flags = (0 if lower else LINALG_UPPER) | (LINALG_UNIT if unit else 0) \
-        | (LINALG_TRANSPOSED if trans not in (0, "N") else 0) \
-        | (LINALG_CONJUGATE if trans in (2, "C") else 0)
+    a = begin(&call, a)
+    call.params.flags = triangular_flags(lower, trans, unit)
     call.params.k = <unsigned int>b.dims[b.ndim_ - 1]
+    return solve_triangles(&call, name, a, b, check)
+
+
+cdef unsigned int triangular_flags(bint lower, object trans, bint unit) except? 0xffff_ffff:
+    return trans_flags(trans) | (0 if lower else LINALG_UPPER) | (LINALG_UNIT if unit else 0)
+
+
+cdef tuple solve_triangles(Call* call, str name, Array a, Array b, bint check):
+    cdef Array result
+    b = as_contiguous(b)
     set_operand(&call.operands[B], b)
-    result = new_result(&call, X, a.code, a, 2, call.params.n, call.params.k)
-    return result, run(&call, TRIANGULAR, a, name, SINGULAR, check)
+    result = new_result(call, X, a.code, a, 2, call.params.n, call.params.k)
+    return result, run(call, TRIANGULAR, a, name, SINGULAR, check)
 
 
 def finite_copy(Array x, str triangle=""):
@@ -341,11 +386,12 @@ def check_lu(Array factors, Array pivots, Array status):
 cdef tuple solve_any_triangular(str name, Array a, Array b, bint lower, trans, bint unit,
                                 bint check):
     cdef Call call
-    _kept = begin(&call, a)
+    cdef Array own = begin(&call, a)
+    call.params.flags = triangular_flags(lower, trans, unit)
     call.params.k = <unsigned int>b.dims[b.ndim_ - 1]
-    of = triangular_of if fits(call.stream, TRIANGULAR, call.code, &call.params) \
-        else blocked().triangular
-    return of(name, a, b, lower, trans, unit, check)
+    if not fits(call.stream, TRIANGULAR, call.code, &call.params):
+        return blocked().triangular(name, a, b, lower, trans, unit, check)
+    return solve_triangles(&call, name, own, b, check)
 
 
 # -- Cholesky --------------------------------------------------------------------------------------
@@ -453,9 +499,8 @@ def lu_factor(x, /, *, check=True):
     cdef Call call
     cdef Array a = matrices_of("lu_factor", "x", x)
     checked(check, "lu_factor: check")
-    _kept = begin(&call, a)
-    of = lu_of if is_whole(&call, LU) else blocked().lu
-    factors = LUResult(*of(a))
+    a = begin(&call, a)
+    factors = factor_lu(&call, a) if is_whole(&call, LU) else LUResult(*blocked().lu(a))
     return factors if check else (factors, first_zero(factors.lu))
 
 
@@ -547,7 +592,7 @@ def slogdet(x, /):
     if call.batch:
         record_linalg(encoder_of(call.stream), DETERMINANT, call.code, &call.params, call.operands,
                       call.batch)
-    return SlogdetResult(sign, logarithm)
+    return named(SlogdetResult, sign, logarithm)
 
 
 # -- systems of equations --------------------------------------------------------------------------
@@ -602,6 +647,19 @@ cdef object inverted(str name, object x, object check):
     result = new_result(&call, X, a.code, a, 2, call.params.n, call.params.n)
     info = run(&call, SOLVE, a, name, SINGULAR, check)
     return with_info(result, info)
+
+
+cdef bint are_joined(Array a, object x) except -1:
+    """Return whether x are right-hand sides that `joined` would return with the matrices as they
+    are, as in most calls."""
+    cdef Array b
+    if not isinstance(x, Array):
+        return False
+    b = <Array>x
+    return b.code == a.code and b.ndim_ == a.ndim_ \
+        and b.dims[b.ndim_ - 2] == a.dims[a.ndim_ - 1] \
+        and memcmp(b.dims, a.dims, (a.ndim_ - 2) * sizeof(a.dims[0])) == 0 \
+        and device_of(b) == device_of(a)
 
 
 cdef tuple joined(str name, Array a, str argument, object x):
@@ -678,7 +736,10 @@ cdef object solved(str name, object x1, object x2, object check):
     cdef Call call
     cdef Array a = square_of(name, "x1", x1), b, result, info
     checked(check, "solve: check")
-    a, b, vector = joined(name, a, "x2", x2)
+    if are_joined(a, x2):
+        b, vector = <Array>x2, False
+    else:
+        a, b, vector = joined(name, a, "x2", x2)
     _kept = begin(&call, a)
     b = as_contiguous(b)
     call.params.k = <unsigned int>b.dims[b.ndim_ - 1]
@@ -744,10 +805,11 @@ def solve_triangular(x1, x2, /, *, lower=False, trans=0, unit_diagonal=False, ch
     checked(lower, "solve_triangular: lower")
     checked(unit_diagonal, "solve_triangular: unit_diagonal")
     checked(check, "solve_triangular: check")
-    if trans not in (0, 1, 2, "N", "T", "C"):
-        raise ValueError("solve_triangular: trans: expected 0, 1, 2, 'N', 'T' or 'C', got "
-                         f"{trans!r}")
-    a, b, vector = joined("solve_triangular", a, "x2", x2)
+    trans_flags(trans)
+    if are_joined(a, x2):
+        b, vector = <Array>x2, False
+    else:
+        a, b, vector = joined("solve_triangular", a, "x2", x2)
     result, info = solve_any_triangular("solve_triangular", a, b, lower, trans, unit_diagonal,
                                         check)
     return with_info(result[..., 0] if vector else result, info)
@@ -868,14 +930,14 @@ def qr(x, /, *, mode="reduced"):
         call.params.flags = LINALG_VECTORS
     if k and not is_whole(&call, QR):
         q, r = blocked().qr(a, 0 if mode == "r" else k)
-        return r if q is None else QRResult(q, r)
+        return r if q is None else named(QRResult, q, r)
     if mode != "r":
         q = new_result(&call, X, a.code, a, 2, m, k)
     r = new_result(&call, Y, a.code, a, 2, k, n)
     if call.batch and k:    # else the results are empty
         record_linalg(encoder_of(call.stream), QR, call.code, &call.params, call.operands,
                       call.batch)
-    return r if q is None else QRResult(q, r)
+    return r if q is None else named(QRResult, q, r)
 
 
 # -- singular values -------------------------------------------------------------------------------
@@ -909,7 +971,7 @@ cpdef object singular(str name, object x, bint full, bint vectors, object check,
         u = new_result(&call, Y, a.code, a, 2, m, m if full else k)
         v = new_result(&call, Z, a.code, a, 2, n if full else k, n)
     info = run(&call, JACOBI, a, name, NO_CONVERGENCE, check)
-    return with_info(SVDResult(u, s, v) if vectors else s, info)
+    return with_info(named(SVDResult, u, s, v) if vectors else s, info)
 
 
 def svd(x, /, *, full_matrices=True, compute_uv=True, check=True):
@@ -1011,13 +1073,13 @@ cdef object hermitian(str name, object x, object UPLO, bint vectors, object chec
                                        check)
     if found is not None:
         values, columns, info = found
-        return with_info(EighResult(values, columns) if vectors else values, info)
+        return with_info(named(EighResult, values, columns) if vectors else values, info)
     values = new_result(&call, X, real_codes[a.code], a, 1, n, 0)
     if vectors:
         call.params.flags |= LINALG_VECTORS
         columns = new_result(&call, Y, a.code, a, 2, n, n)
     info = run(&call, JACOBI, a, name, NO_CONVERGENCE, check)
-    return with_info(EighResult(values, columns) if vectors else values, info)
+    return with_info(named(EighResult, values, columns) if vectors else values, info)
 
 
 def eigh(x, /, UPLO="L", *, check=True):
@@ -1108,13 +1170,13 @@ cdef object general(str name, object x, bint vectors, object check):
     found = None if is_whole(&call, EIG) else by_library().general(name, a, vectors, check)
     if found is not None:
         values, columns, info = found
-        return with_info(EigResult(values, columns) if vectors else values, info)
+        return with_info(named(EigResult, values, columns) if vectors else values, info)
     values = new_result(&call, X, a.code, a, 1, n, 0)
     if vectors:
         call.params.flags = LINALG_VECTORS
         columns = new_result(&call, Y, a.code, a, 2, n, n)
     info = run(&call, EIG, a, name, NO_CONVERGENCE, check)
-    return with_info(EigResult(values, columns) if vectors else values, info)
+    return with_info(named(EigResult, values, columns) if vectors else values, info)
 
 
 def eig(x, /, *, check=True):
