@@ -15,7 +15,8 @@ from libc.string cimport memcpy, memset
 from cyrt.builtin import fft_tables
 from cyrt.builtin.entry cimport entry_of, op_code
 from cyrt.builtin.launch cimport (
-    WARP, WHOLE, Launch, ceiling, multiprocessors_of, record_launch, set_geometry,
+    WARP, WHOLE, Launch, ceiling, describe, multiprocessors_of, num_replayed, record_launch,
+    replay_described, set_geometry,
 )
 from cyrt.builtin.space cimport MAX_NDIM, MAX_NUMERATOR, Divider, Outer2, Space, divider, simplify
 from cyrt.builtin.workspace cimport allocate_workspace
@@ -81,12 +82,14 @@ cdef int record_fft(Recorder encoder, int dtype, const Operand* operands, int nd
     cdef Key key
     cdef FftPlan plan
     cdef const FftPlan* known
+    cdef Operand[3] used
     cdef object tables
     cdef Launch launch
     cdef const unsigned long long* scale = <const unsigned long long*>&transform.scale
     launch.entry = entry_of(encoder.state.ordinal, FFT, dtype)
     launch.variant = 0
     begin_key(&key, launch.entry, <unsigned long long>transform.axis << 32 | ndim << 8
+              | (operands[1].buffer == operands[0].buffer) << 7
               | transform.kind << 3 | transform.half << 2 | transform.inverse << 1
               | (operands[1].strides != NULL))
     add_word(&key, transform.n)
@@ -97,6 +100,11 @@ cdef int record_fft(Recorder encoder, int dtype, const Operand* operands, int nd
         add_words(&key, operands[1].strides, ndim)
     # A function that is explained has no memory for tables that others could use.
     known = <const FftPlan*>find_plan(&key) if encoder.listed is None else NULL
+    if known != NULL and known.count == 1:
+        used[0], used[1] = operands[0], operands[1]
+        set_place(&used[2], <Memory>known.tables)
+        if replay_described(encoder, &key, used, 3):
+            return 0
     if known != NULL:
         memcpy(&plan, known, size_of_plan(known.count))
         tables = <object>plan.tables
@@ -104,7 +112,7 @@ cdef int record_fft(Recorder encoder, int dtype, const Operand* operands, int nd
         tables = make_plan(encoder, &plan, &launch, dtype, operands, ndim, shape, transform)
         if encoder.listed is None:
             store_plan(&key, &plan, size_of_plan(plan.count), tables)
-    return record_plan(encoder, &plan, <Buffer>tables, operands)
+    return record_plan(encoder, &plan, <Buffer>tables, operands, &key)
 
 
 cdef inline size_t size_of_plan(int count) noexcept:
@@ -114,13 +122,13 @@ cdef inline size_t size_of_plan(int count) noexcept:
 # -- recording a plan ------------------------------------------------------------------------------
 
 
-cdef int record_plan(Recorder encoder, FftPlan* plan, Buffer tables,
-                     const Operand* operands) except -1:
+cdef int record_plan(Recorder encoder, FftPlan* plan, Buffer tables, const Operand* operands,
+                     Key* key) except -1:
     cdef Operand[STORAGES] storages
     cdef Operand[3] used
     cdef Memory first = None, second = None, spectrum = None
     cdef FftLaunch* each
-    cdef int i
+    cdef int i, replayed = num_replayed(encoder)
     memset(storages, 0, sizeof(storages))
     storages[<int>INPUT], storages[<int>OUTPUT] = operands[1], operands[0]
     if plan.nbytes[<int>FIRST]:
@@ -139,6 +147,8 @@ cdef int record_plan(Recorder encoder, FftPlan* plan, Buffer tables,
         each.params.out, each.params.input = used[0].address, used[1].address
         record_launch(encoder, &each.launch, &each.params, used, 3,
                       1 if used[0].buffer == used[1].buffer else 1 | WHOLE)
+    if plan.count == 1:
+        describe(encoder, replayed, key, used, 3, &plan.launches[0].launch)
     return 0
 
 

@@ -4,6 +4,7 @@ import math
 from functools import partial
 
 from cyrt.builtin cimport library
+from cyrt.builtin.entry cimport MAX_DTYPES
 from cyrt.builtin.fft cimport FFT_REAL_IN, FFT_REAL_OUT, Lines, Transform, find_lines
 from cyrt.builtin.launch cimport WHOLE, record_call
 from cyrt.builtin.library cimport CUFFT, bindings_of, is_served, learn_call
@@ -34,6 +35,9 @@ cdef enum:
     PASS_BITS = 3
 
 cdef bint always = False
+cdef int[MAX_DTYPES] itemsizes
+for _each in DTYPES:
+    itemsizes[<int>_each.code] = <int>_each.itemsize
 
 
 def decide(int ordinal, served=None, bint every=False):
@@ -48,7 +52,8 @@ def decide(int ordinal, served=None, bint every=False):
 cdef inline bint is_direct(long long n) noexcept:
     """Return whether the prime factors are 2, 3, 5 and 7."""
     cdef long long prime
-    for prime in (2, 3, 5, 7):
+    n //= n & -n        # the factors of 2
+    for prime in (3, 5, 7):
         while n % prime == 0:
             n //= prime
     return n == 1
@@ -70,8 +75,10 @@ cdef bint prefers_library(int ordinal, const Transform* transform, int rank, int
         return False
     if n > FFT_LONGEST and points >= LEAST_LONG:
         return True
+    if lines < LEAST_LINES or points < LEAST_OTHER:
+        return False
     direct = is_direct(n)
-    if lines < LEAST_LINES or direct and transform.kind & FFT_REAL_OUT:
+    if direct and transform.kind & FFT_REAL_OUT:
         return False
     least = LEAST_DIRECT if direct else LEAST_OTHER
     if direct and transform.half and n % 2 == 0:
@@ -92,7 +99,7 @@ cdef bint record_library_fft(Recorder encoder, int dtype, const Operand* operand
     cdef Lines lines
     cdef Template template
     cdef Memory workspace = None
-    cdef int itemsize = DTYPES[dtype].itemsize, d
+    cdef int itemsize = itemsizes[dtype], d
     find_lines(&lines, operands, ndim, shape, transform, rank)
     if lines.space.ndim > 1 or operands[0].address % itemsize or operands[1].address % itemsize:
         return False

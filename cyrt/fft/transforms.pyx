@@ -15,10 +15,11 @@ from cyrt.graph.recorder cimport encoder_of
 from cyrt.ndarray cimport (
     Array, as_contiguous, device_of, new_array, set_operand, shape_of, view_of,
 )
-from cyrt.ops.arguments import axis_of, check_array, int_of
+from cyrt.ops.arguments import check_array, int_of
 from cyrt.ops.copy cimport cast, duplicate, fill
 from cyrt.ops.functions import multiply
 from cyrt.ops.promotion cimport FLOAT32, FLOAT64, kinds
+from cyrt.ops.shapes cimport axis_at
 from cyrt.ops.tensors cimport view_operand
 from cyrt.runtime.stream cimport current_state
 from cyrt.runtime.taping cimport is_followed, recording
@@ -32,6 +33,18 @@ cdef enum Kind:
     COMPLEX                 # complex numbers into complex ones
     TO_HALF                 # real numbers into half a spectrum
     FROM_HALF               # half a spectrum into real numbers
+
+# How the factor of the results is shared between a transform and its inverse.
+cdef enum Norm:
+    BACKWARD                # the inverse one has it
+    FORWARD
+    ORTHO                   # each has its square root
+
+# The axes of a transform along several, and its points along each.
+cdef struct Axes:
+    int count
+    int[MAX_NDIM] dims
+    long long[MAX_NDIM] points
 
 
 # -- arguments -------------------------------------------------------------------------------------
@@ -67,15 +80,21 @@ cdef long long default_points(str name, Array x, int axis, Kind kind) except -1:
     return n
 
 
-cdef double scale_of(str name, object norm, long long n, bint inverse) except? -1:
-    """Return the factor of the results."""
+cdef Norm norm_of(str name, object norm) except? FORWARD:
     if norm is None or norm == "backward":
-        return 1.0 / n if inverse else 1.0
+        return BACKWARD
     if norm == "forward":
-        return 1.0 if inverse else 1.0 / n
+        return FORWARD
     if norm == "ortho":
-        return 1.0 / sqrt(<double>n)
+        return ORTHO
     raise ValueError(f"{name}: norm: expected 'backward', 'ortho' or 'forward', got {show(norm)}")
+
+
+cdef inline double scale_of(Norm norm, long long n, bint inverse) noexcept:
+    """Return the factor of the results of a transform of n points."""
+    if norm == ORTHO:
+        return 1.0 / sqrt(<double>n)
+    return 1.0 / n if (norm == BACKWARD) == inverse else 1.0
 
 
 # -- transforms ------------------------------------------------------------------------------------
@@ -109,13 +128,12 @@ cdef Array new_output(Array x, const Transform* transform):
     return new_array(device_of(x), code, x.ndim_, dims)
 
 
-cdef Array along(str name, Array x, int axis, long long n, object norm, Kind kind, bint inverse,
-                 bint own):
+cdef Array along(Array x, int axis, long long n, Norm norm, Kind kind, bint inverse, bint own):
     """Transform along an axis. `own`: x is a result of this module, which nobody else has."""
     cdef Transform transform
     cdef Operand[2] operands
     cdef Array out
-    describe(&transform, x, axis, n, scale_of(name, norm, n, inverse), kind, inverse)
+    describe(&transform, x, axis, n, scale_of(norm, n, inverse), kind, inverse)
     if x.count and prefers_library(device_of(x), &transform, 1, x.ndim_,
                                    x.count // x.dims[axis]):
         out = by_library(x, &transform, 1)
@@ -193,78 +211,95 @@ cdef Array proper_half(Array x, int axis, long long n, int spectrum):
 cdef Array along_one(str name, object x, object n, object axis, object norm, Kind kind,
                      bint inverse):
     cdef Array array = input_of(name, x, kind)
-    cdef int d = axis_of(axis, array.ndim_, f"{name}: axis")
+    cdef int d = axis_at(axis, array.ndim_, name)
     cdef long long points = default_points(name, array, d, kind) if n is None \
         else points_of(name, "n", n)
-    return along(name, array, d, points, norm, kind, inverse, False)
+    return along(array, d, points, norm_of(name, norm), kind, inverse, False)
 
 
-cdef Array along_several(str name, object x, object s, object axes, object norm, Kind kind,
+cdef Array along_several(str name, object x, object s, object axes, object norms, Kind kind,
                          bint inverse):
     """Transform along axes. In a transform between real numbers and half a spectrum, the last axis
     is the one that has half of the results or inputs."""
     cdef Array array = input_of(name, x, kind), before
-    cdef list dims, points
+    cdef Axes chosen
+    cdef Norm norm
     cdef int i, last
-    if s is not None and not isinstance(s, (tuple, list)):
-        raise TypeError(f"{name}: s: expected a sequence of int, got {type(s).__name__}")
-    if axes is None:
-        dims = list(range(array.ndim_))
-        if s is not None:
-            dims = dims[len(dims) - min(len(s), len(dims)):]
-    elif isinstance(axes, (tuple, list)):
-        dims = [axis_of(each, array.ndim_, f"{name}: axes") for each in axes]
-    else:
-        raise TypeError(f"{name}: axes: expected a sequence of int, got {type(axes).__name__}")
-    if s is not None and len(s) != len(dims):
-        raise ValueError(f"{name}: s: expected a length for each of {len(dims)} axes, got {len(s)}")
-    if not dims and kind != COMPLEX:
+    read_axes(&chosen, name, array, s, axes)
+    if chosen.count == 0 and kind != COMPLEX:
         raise ValueError(f"{name}: expected 1 or more axes, got none")
-    last = len(dims) - 1
-    points = [None] * len(dims)
-    for i in range(len(dims)):
+    last = chosen.count - 1
+    for i in range(chosen.count):
         along_half = kind if i == last else COMPLEX
         if s is None:
-            points[i] = default_points(name, array, dims[i], along_half)
+            chosen.points[i] = default_points(name, array, chosen.dims[i], along_half)
         elif int_of(s[i], f"{name}: s") == -1:      # NumPy's: all elements
-            points[i] = default_points(name, array, dims[i], COMPLEX)
+            chosen.points[i] = default_points(name, array, chosen.dims[i], COMPLEX)
         else:
-            points[i] = points_of(name, "s", s[i])
-    scale_of(name, norm, 1, inverse)
-    if kind != FROM_HALF and 1 < len(dims) <= MOST_AXES and array.count:
-        before = by_library_along(name, array, dims, points, norm, kind, inverse)
+            chosen.points[i] = points_of(name, "s", s[i])
+    norm = norm_of(name, norms)
+    if kind != FROM_HALF and 1 < chosen.count <= MOST_AXES and array.count:
+        before = by_library_along(array, &chosen, norm, kind, inverse)
         if before is not None:
             return before
     before = array
     if kind == TO_HALF:
-        array = along(name, array, dims[last], points[last], norm, kind, inverse, False)
+        array = along(array, chosen.dims[last], chosen.points[last], norm, kind, inverse, False)
         last -= 1
-    for i in (range(last) if kind == FROM_HALF else range(last, -1, -1)):
-        array = along(name, array, dims[i], points[i], norm, COMPLEX, inverse, array is not before)
     if kind == FROM_HALF:
-        array = along(name, array, dims[last], points[last], norm, kind, inverse, False)
-    if not dims:
-        return cast(array, COMPLEX128 if array.code == FLOAT64 or array.code == COMPLEX128
-                    else COMPLEX64)
+        for i in range(last):
+            array = along(array, chosen.dims[i], chosen.points[i], norm, COMPLEX, inverse,
+                          array is not before)
+        return along(array, chosen.dims[last], chosen.points[last], norm, kind, inverse, False)
+    for i in range(last, -1, -1):
+        array = along(array, chosen.dims[i], chosen.points[i], norm, COMPLEX, inverse,
+                      array is not before)
+    if chosen.count == 0:
+        return cast(array, COMPLEX128 if is_wide(array) else COMPLEX64)
     return array
 
 
-cdef Array by_library_along(str name, Array x, list dims, list points, object norm, Kind kind,
-                            bint inverse):
+cdef int read_axes(Axes* chosen, str name, Array x, object s, object axes) except -1:
+    """Read the axes of a transform along several."""
+    cdef int i, first = 0
+    if s is not None and not isinstance(s, (tuple, list)):
+        raise TypeError(f"{name}: s: expected a sequence of int, got {type(s).__name__}")
+    if axes is None:
+        if s is not None:
+            first = max(0, x.ndim_ - <int>len(s))
+        chosen.count = x.ndim_ - first
+        for i in range(chosen.count):
+            chosen.dims[i] = first + i
+    elif isinstance(axes, (tuple, list)):
+        chosen.count = 0
+        for each in axes:
+            if chosen.count == MAX_NDIM:
+                raise ValueError(f"{name}: axes: expected at most {<int>MAX_NDIM}, got {len(axes)}")
+            chosen.dims[chosen.count] = axis_at(each, x.ndim_, name, "axes")
+            chosen.count += 1
+    else:
+        raise TypeError(f"{name}: axes: expected a sequence of int, got {type(axes).__name__}")
+    if s is not None and len(s) != chosen.count:
+        raise ValueError(f"{name}: s: expected a length for each of {chosen.count} axes, got "
+                         f"{len(s)}")
+    return 0
+
+
+cdef Array by_library_along(Array x, const Axes* chosen, Norm norm, Kind kind, bint inverse):
     """Transform along several axes by the library; return None if it is not the faster one, or does
     not provide the transform. Adjacent axes are transformed together."""
     cdef Transform transform
-    cdef int i, last = dims[len(dims) - 1]
+    cdef int i, count = chosen.count, last = chosen.dims[count - 1]
     cdef double scale = 1
-    for i in range(len(dims)):
-        if dims[i] != last - len(dims) + 1 + i or points[i] != x.dims[dims[i]]:
+    for i in range(count):
+        if chosen.dims[i] != last - count + 1 + i \
+                or chosen.points[i] != x.dims[chosen.dims[i]]:
             return None
-        scale *= scale_of(name, norm, points[i], inverse)
-    describe(&transform, x, last, points[len(dims) - 1], scale, kind, inverse)
-    if not prefers_library(device_of(x), &transform, len(dims), x.ndim_,
-                           x.count // x.dims[last]):
+        scale *= scale_of(norm, chosen.points[i], inverse)
+    describe(&transform, x, last, chosen.points[count - 1], scale, kind, inverse)
+    if not prefers_library(device_of(x), &transform, count, x.ndim_, x.count // x.dims[last]):
         return None
-    return by_library(x, &transform, len(dims))
+    return by_library(x, &transform, count)
 
 
 # -- the functions ---------------------------------------------------------------------------------

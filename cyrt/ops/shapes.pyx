@@ -24,14 +24,14 @@ cdef Array array_of(str name, object x):
     return <Array>x if isinstance(x, Array) else check_array(x, f"{name}: x")
 
 
-cdef int axis_at(object axis, int ndim) except -1:
+cdef int axis_at(object axis, int ndim, str name=None, str argument="axis") except -1:
     cdef long long found
     cdef int overflow
     if PyLong_CheckExact(axis):
         found = PyLong_AsLongLongAndOverflow(axis, &overflow)
         if not overflow and -ndim <= found < ndim:
             return <int>(found + ndim if found < 0 else found)
-    return axis_of(axis, ndim)
+    return axis_of(axis, ndim, argument if name is None else f"{name}: {argument}")
 
 
 cdef int axes_at(object axis, int ndim, int* axes) except -1:
