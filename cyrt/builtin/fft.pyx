@@ -102,7 +102,7 @@ cdef int record_fft(Recorder encoder, int dtype, const Operand* operands, int nd
     known = <const FftPlan*>find_plan(&key) if encoder.listed is None else NULL
     if known != NULL and known.count == 1:
         used[0], used[1] = operands[0], operands[1]
-        set_place(&used[2], <Memory>known.tables)
+        set_storage(&used[2], <Memory>known.tables)
         if replay_described(encoder, &key, used, 3):
             return 0
     if known != NULL:

@@ -1,7 +1,9 @@
 """Discrete Fourier transforms beside PyTorch and CuPy, whose transforms are cuFFT's.
 
-Host times are those of a call, without a wait for its result; device times are those of several
-calls in a row. The note compares the device's time with that of a copy of the input and the output.
+Host times are those of a call, without a wait for its result. Device times are those of several
+calls in a row, which the host puts behind other work: otherwise short calls would have the host's
+time, and the first rows the slow clock of a device that has waited. The note compares the device's
+time with that of a copy of the input and the output.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from operator import iadd
 from typing import Any
 
 import numpy as np
@@ -19,6 +22,7 @@ import cyrt
 
 SETS = 8  # the number of inputs
 CALLS = 64  # the calls of which the host time is taken
+BUSY_ELEMENTS, BUSY_CALLS = 1 << 27, 12  # the work behind which device times begin, about 3 ms
 
 
 @dataclass(frozen=True)
@@ -76,9 +80,21 @@ def _call_time(session: Session, library: Library, work: Callable[[int], Any]) -
     return float(np.median(times))
 
 
+def _busy(session: Session, library: Library) -> Callable[[], None]:
+    """Return a function that puts other work on the device."""
+    array = library.to_device(np.zeros(1 if session.small else BUSY_ELEMENTS, np.float32))
+
+    def run() -> None:
+        for _ in range(BUSY_CALLS):
+            iadd(array, 1)
+
+    return run
+
+
 def measure(session: Session) -> Iterator[Row]:
     """Yield a row for every case and library."""
     rng = np.random.default_rng(3)
+    busy = {library.name: _busy(session, library) for library in session.libraries}
     for case in CASES:
         shape = case.small if session.small else case.shape
         host = rng.standard_normal(shape, np.float32)
@@ -100,7 +116,7 @@ def measure(session: Session) -> Iterator[Row]:
             assert error < 1e-6, (case, library.name, error)
             for i in range(SETS):
                 work(i)
-            device = session.device_time(library, work, SETS)
+            device = session.device_time(library, work, SETS, busy[library.name])
             note = session.copy_note(device, host.nbytes + found.nbytes)
             text = " × ".join(f"{each:,}" for each in shape)
             yield Row(
