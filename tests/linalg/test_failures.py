@@ -210,3 +210,42 @@ def test_explain_names_the_kernels():
     assert cyrt.explain(linalg.cholesky, cyrt.Example((40, 40))).kernel == "cyrt_cholesky_float32"
     found = cyrt.explain(linalg.svdvals, cyrt.Example((4, 4)))
     assert (found.kernel, found.launches) == ("cyrt_jacobi_float32", 1)
+
+
+def test_many_lines_are_told_apart():
+    inverses = []
+    for number in range(150):
+        space = {"inv": linalg.inv}
+        exec(compile("def f(x):\n    return inv(x)", f"program {number}", "exec"), space)
+        inverses.append(space["f"])
+    for _ in range(2):
+        for number, each in enumerate(inverses):
+            each(batch(0))
+            with pytest.raises(linalg.LinAlgError, match=rf"called in program {number}:2\)"):
+                cyrt.synchronize()
+
+
+def test_a_replayed_call_from_another_line():
+    good, x = batch(), batch()
+
+    def usual():
+        linalg.cholesky(x)
+
+    def another():
+        linalg.cholesky(x)
+
+    with cyrt.Stream():
+        for _ in range(8):
+            linalg.cholesky(good)
+            usual()
+            cyrt.commit()
+        x[...] = 0
+        cyrt.commit()
+        before = cyrt.current_encoder().stats()["replayed"]
+        for each in (usual, another):
+            linalg.cholesky(good)
+            each()
+            line = each.__code__.co_firstlineno + 1
+            with pytest.raises(linalg.LinAlgError, match=rf"test_failures.py:{line}\)"):
+                cyrt.synchronize()
+        assert cyrt.current_encoder().stats()["replayed"] == before + 4
