@@ -53,6 +53,8 @@ cdef inline bint is_direct(long long n) noexcept:
     """Return whether the prime factors are 2, 3, 5 and 7."""
     cdef long long prime
     n //= n & -n        # the factors of 2
+    if n == 1:
+        return True
     for prime in (3, 5, 7):
         while n % prime == 0:
             n //= prime

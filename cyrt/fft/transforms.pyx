@@ -69,7 +69,7 @@ cdef long long points_of(str name, str argument, object n) except -1:
     return found
 
 
-cdef long long default_points(str name, Array x, int axis, Kind kind) except -1:
+cdef inline long long default_points(str name, Array x, int axis, Kind kind) except -1:
     """Return the points of a transform that uses all elements along an axis."""
     cdef long long n = x.dims[axis]
     if kind == FROM_HALF:
@@ -261,6 +261,7 @@ cdef Array along_several(str name, object x, object s, object axes, object norms
 
 cdef int read_axes(Axes* chosen, str name, Array x, object s, object axes) except -1:
     """Read the axes of a transform along several."""
+    cdef tuple named
     cdef int i, first = 0
     if s is not None and not isinstance(s, (tuple, list)):
         raise TypeError(f"{name}: s: expected a sequence of int, got {type(s).__name__}")
@@ -271,12 +272,12 @@ cdef int read_axes(Axes* chosen, str name, Array x, object s, object axes) excep
         for i in range(chosen.count):
             chosen.dims[i] = first + i
     elif isinstance(axes, (tuple, list)):
-        chosen.count = 0
-        for each in axes:
-            if chosen.count == MAX_NDIM:
-                raise ValueError(f"{name}: axes: expected at most {<int>MAX_NDIM}, got {len(axes)}")
-            chosen.dims[chosen.count] = axis_at(each, x.ndim_, name, "axes")
-            chosen.count += 1
+        named = <tuple>axes if type(axes) is tuple else tuple(axes)
+        if len(named) > MAX_NDIM:
+            raise ValueError(f"{name}: axes: expected at most {<int>MAX_NDIM}, got {len(named)}")
+        chosen.count = <int>len(named)
+        for i in range(chosen.count):
+            chosen.dims[i] = axis_at(named[i], x.ndim_, name, "axes")
     else:
         raise TypeError(f"{name}: axes: expected a sequence of int, got {type(axes).__name__}")
     if s is not None and len(s) != chosen.count:

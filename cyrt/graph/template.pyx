@@ -1,6 +1,7 @@
 """Templates: calls of other libraries, captured once and recorded as kernels after that."""
 
 cimport cython
+from cpython.list cimport PyList_GET_ITEM
 from cpython.ref cimport PyObject, _Py_REFCNT
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
@@ -21,20 +22,26 @@ from cyrt.graph.exact_key cimport (
 from cyrt.graph.pattern cimport Word, lay, room_of
 from cyrt.graph.recorder cimport commit_if_complete, encoder_of, record
 from cyrt.graph.recording cimport (
-    CHILD, CLUSTER, COOPERATIVE, LANES, PROGRAMMATIC, TEMPLATE, Operation,
+    CHILD, CLUSTER, COOPERATIVE, LANES, PROGRAMMATIC, TEMPLATE, Node, Operation,
+)
+from cyrt.graph.replay cimport check_call
+from cyrt.graph.replay_call cimport (
+    geometry_of, hold_kernel, is_same_use, is_verified, next_call, note_call, num_uses_of,
+    params_of, replay_next, uses_of,
 )
 from cyrt.runtime.device cimport context_of, contexts
 from cyrt.runtime.memory cimport Memory, live_block
 from cyrt.runtime.module cimport LoadedFunction, drop_code, new_code
 from cyrt.runtime.outside cimport is_outside
-from cyrt.runtime.pool cimport allocate
-from cyrt.runtime.state cimport LARGE, OVERWRITE, READ, WRITE
+from cyrt.runtime.pool cimport allocate, is_own
+from cyrt.runtime.state cimport LARGE, OVERWRITE, READ, WRITE, Access, StreamState
 from cyrt.runtime.stream cimport Stream, current_state
 
 cdef enum:
     SPREAD = 4096           # bytes between two addresses of a capture
     BLOCK = 512             # alignment of a block of the pool
     FAMILY_OF_TESTS = 0
+    KERNEL_OF_TEMPLATE = 3  # the key of nodes of calls that run in order: see graph/replay_call
 
 cdef str NO_SCRATCH = "there is no scratch memory to learn the call in"
 
@@ -415,6 +422,37 @@ cdef int use_branches(TemplateKernel kernel, list tokens, bint last, Use* uses,
     return num_uses
 
 
+cdef inline Access access_at(const Use* use, int i) noexcept:
+    """Return the access of kernel i of a call that runs in order: an earlier kernel has written
+    some of what the call overwrites."""
+    return WRITE if i and use.access == OVERWRITE else use.access
+
+
+cdef bint replay_kernel(StreamState* stream, TemplateKernel kernel, int i,
+                        const unsigned long long* addresses, const Use* uses,
+                        int num_uses) noexcept:
+    """Replay kernel i of a call that runs in order if it is the next node of a script."""
+    cdef Node* node = next_call(stream, KERNEL_OF_TEMPLATE)
+    cdef Use* own
+    cdef int u
+    if node == NULL or node.serial != kernel.serial or num_uses_of(stream, node) != num_uses:
+        return False
+    own = uses_of(stream, node)
+    for u in range(num_uses):
+        if own[u].access != access_at(&uses[u], i) \
+                or not is_same_use(&own[u], uses[u].block, stream) \
+                or not is_own(uses[u].block, stream):
+            return False
+    memcpy(params_of(stream, node), addresses, node.param_bytes)
+    geometry_of(stream)[0] = kernel.geometry
+    if is_verified(stream):
+        note_call(stream)
+        return False
+    hold_kernel(stream, <PyObject*>kernel)
+    replay_next(stream, own, num_uses)
+    return True
+
+
 cdef int record_template(Recorder encoder, Template template,
                          const unsigned long long* addresses, int num_operands, const Use* uses,
                          int num_uses, list foreign) except -1:
@@ -424,19 +462,31 @@ cdef int record_template(Recorder encoder, Template template,
     cdef Use[<int>MOST_OPERANDS + <int>MOST_TOKENS] own
     cdef list tokens = make_tokens(encoder, template.num_tokens) if template.num_tokens \
         else None
-    cdef Unfinished before = begin_operation(encoder)
-    cdef int i, u, num_own = num_uses
+    cdef Unfinished before
+    cdef int i, u, begin = 0, num_own = num_uses
+    cdef bint in_order = tokens is None and foreign is None and encoder.listed is None \
+        and encoder.state.encoder == <void*>encoder
+    while in_order and begin < template.count and replay_kernel(
+            encoder.state, <TemplateKernel>PyList_GET_ITEM(template.kernels, begin), begin,
+            addresses, uses, num_uses):
+        begin += 1
+    if begin == template.count:     # no batch ends with an operation that is replayed so
+        encoder.repoints += 1
+        return 0
+    before = begin_operation(encoder)
     operation.kind = TEMPLATE
     operation.params = addresses
     operation.param_bytes = num_operands * sizeof(addresses[0])
-    operation.early, operation.key, operation.tensors = NULL, 0, NULL
+    operation.early, operation.tensors = NULL, NULL
+    operation.key = KERNEL_OF_TEMPLATE if in_order else 0
+    if begin:
+        continue_operation()
     try:
-        for i in range(template.count):
+        for i in range(begin, template.count):
             kernel = <TemplateKernel>template.kernels[i]
             for u in range(num_uses):
                 own[u] = uses[u]
-                # An earlier kernel has written some of it.
-                own[u].access = WRITE if i and uses[u].access == OVERWRITE else uses[u].access
+                own[u].access = access_at(&uses[u], i)
             if tokens is not None and i:
                 num_own = use_branches(kernel, tokens, i == template.count - 1, own, num_uses)
             operation.flags = kernel.flags
@@ -447,6 +497,8 @@ cdef int record_template(Recorder encoder, Template template,
             operation.layout = &kernel.pattern.layout
             operation.geometry = &kernel.geometry
             operation.owner = <void*>kernel
+            if encoder.replay.called:
+                check_call(&encoder.replay, &operation, own, num_own)
             record(encoder, &operation, own, num_own, None if foreign is None else foreign[:],
                    False)
             continue_operation()

@@ -1913,16 +1913,17 @@ def test_traces_change_nothing_about_when_replay_begins(
 
 
 def test_calls_of_libraries(in_each_mode, library, fresh_templates, pooled):
-    """Templates of one kernel and of several, with a workspace, at other addresses from time to
-    time."""
+    """Templates of one kernel and of several, with a workspace, at other addresses and in another
+    order from time to time."""
 
     def program(encoder):
         vectors = [Vectors(seed, spare=seed) for seed in range(3)]
+        calls = [(library.scaled, (1,)), (library.add, (2,))]
         for i in range(24):
             for k in range(4):
                 chosen = vectors[2 if i in (12, 18) and k == 2 else k % 2]
-                record_call(library.scaled, chosen, (1,))
-                record_call(library.add, chosen, (2,))
+                for call, key in reversed(calls) if i in (14, 20) and k == 1 else calls:
+                    record_call(call, chosen, key)
                 record_call(library.chain, chosen, (3,), workspace=4096)
             cyrt.commit()
         program.replayed = encoder.stats()["replayed"]
