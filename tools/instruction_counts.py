@@ -37,6 +37,9 @@ NAMES = (
     "x + b, commit()",
     "x + b of another stream",
     "encoder.add_kernel(...)",
+    "linalg.solve(m, b)",
+    "linalg.eigh(m)",
+    "fft.fft(z)",
 )
 
 Loop = Callable[[int], None]
@@ -98,6 +101,22 @@ def programs() -> tuple[Loop, ...]:
         for _ in range(rounds):
             add_kernel(kernel, 1, 32, (own, z, 16))
 
+    def solve(rounds: int) -> None:
+        solve = cyrt.linalg.solve
+        for _ in range(rounds):
+            solve(square, square)
+
+    def find_eigenvalues(rounds: int) -> None:
+        eigh = cyrt.linalg.eigh
+        for _ in range(rounds):
+            eigh(square)
+
+    def transform(rounds: int) -> None:
+        fft = cyrt.fft.fft
+        for _ in range(rounds):
+            fft(complexes)
+
+    square, complexes = cyrt.eye(4), cyrt.ones(16, dtype="complex64")
     stream, encoder = cyrt.Stream(), cyrt.CommandEncoder()
     own = cyrt.zeros(16)  # This stream writes it, and only the encoder's stream reads it.
     with stream:
@@ -113,6 +132,9 @@ def programs() -> tuple[Loop, ...]:
         add_and_commit,
         add_of_another_stream,
         add_kernel,
+        solve,
+        find_eigenvalues,
+        transform,
     )
 
 
