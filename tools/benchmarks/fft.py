@@ -12,7 +12,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from operator import iadd
 from typing import Any
 
 import numpy as np
@@ -86,7 +85,7 @@ def _busy(session: Session, library: Library) -> Callable[[], None]:
 
     def run() -> None:
         for _ in range(BUSY_CALLS):
-            iadd(array, 1)
+            array.__iadd__(1)
 
     return run
 
