@@ -148,6 +148,16 @@ callbacks = []
 
 
 @pytest.fixture
+def own_products():
+    """Products are those of the catalogue's kernels, wherever a library would be faster."""
+    from cyrt.builtin import library_product
+
+    library_product.decide(0, False)
+    yield
+    library_product.decide(0)
+
+
+@pytest.fixture
 def replaced():
     """Put a Python function into a driver function's place until the test ends.
 

@@ -44,6 +44,8 @@ thread.join()
         ("atexit.register(print, 'end')\nprint(os.environ['CYRT_GRAPHS'])", 0, "1\nend\n", ""),
         ("os.write(1, b'x' * 200_000)", 0, "x" * 200_000, ""),
     ],
+    # The environment has the name of the test, which may not be as long as the last output.
+    ids=["argv", "status", "text", "error", "killed", "interrupted", "at once", "at exit", "long"],
 )
 def test_both_kinds_of_process_end_alike(python, program, status, out, error, fresh):
     done = python(f"import atexit, os, signal, sys\n{program}", fresh=fresh, CYRT_GRAPHS="1")

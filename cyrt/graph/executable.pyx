@@ -258,17 +258,20 @@ cdef CUresult build(Executable* target, StreamState* stream, Recording* recordin
 
 cdef CUresult instantiate_graph(CUgraphExec* exec, CUgraph graph) noexcept nogil:
     cdef size_t available, total
+    cdef CUstreamCaptureMode before = relax()
     cdef CUresult result = cu.cuMemGetInfo(&available, &total)
     if result == CUDA_SUCCESS and available < LEAST_FREE:
-        return CUDA_ERROR_OUT_OF_MEMORY
-    return result if result != CUDA_SUCCESS else cu.cuGraphInstantiateWithFlags(exec, graph, 0)
+        result = CUDA_ERROR_OUT_OF_MEMORY
+    if result == CUDA_SUCCESS:
+        result = cu.cuGraphInstantiateWithFlags(exec, graph, 0)
+    restore(before)
+    return result
 
 
 cdef bint instantiate(Executable* target, StreamState* stream, Recording* recording, int first,
                       int count, bint chained, Outcome* outcome) noexcept:
     global held_bytes
     cdef CUcontext context
-    cdef CUstreamCaptureMode before
     cdef int entered = enter_quietly(stream.ordinal, stream.epoch)
     if entered < 0:
         outcome.result = CUDA_ERROR_CONTEXT_IS_DESTROYED
@@ -290,9 +293,7 @@ cdef bint instantiate(Executable* target, StreamState* stream, Recording* record
     if outcome.result == CUDA_SUCCESS:
         outcome.call = b"cuGraphInstantiateWithFlags"
         with nogil:
-            before = relax()
             outcome.result = instantiate_graph(&target.exec, target.graph)
-            restore(before)
         if outcome.result == CUDA_SUCCESS:
             held_bytes += bytes_of(count)
         else:

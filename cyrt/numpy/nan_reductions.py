@@ -150,7 +150,9 @@ def nanargmax(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -
     NaN is treated as minus infinity, as in NumPy: if all elements are NaN or minus infinity, the
     index may be that of a NaN.
     """
-    return reduce.argmax(_replace_nan(_check_real(x, "nanargmax"), -inf, "nanargmax"), axis=axis, keepdims=keepdims)
+    return reduce.argmax(
+        _replace_nan(_check_real(x, "nanargmax"), -inf, "nanargmax"), axis=axis, keepdims=keepdims
+    )
 
 
 def nanargmin(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -> Array:
@@ -171,7 +173,9 @@ def nanargmin(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -
     NaN is treated as infinity, as in NumPy: if all elements are NaN or infinity, the index may be
     that of a NaN.
     """
-    return reduce.argmin(_replace_nan(_check_real(x, "nanargmin"), inf, "nanargmin"), axis=axis, keepdims=keepdims)
+    return reduce.argmin(
+        _replace_nan(_check_real(x, "nanargmin"), inf, "nanargmin"), axis=axis, keepdims=keepdims
+    )
 
 
 def nancumsum(x: Array, /, axis: int | None = None, dtype: Any = None) -> Array:

@@ -386,11 +386,14 @@ cdef object compute_unary(int op, PyObject** operands):
     return apply(op, <object>operands[0], NULL, <Array>operands[1], UNARY, no_number)
 
 
+cdef object unary_of_variables(int op, object operand, object out):
+    cdef PyObject** operands = [<PyObject*>operand, <PyObject*>out]
+    return call_operation(op, operands, 2, <Operation>compute_unary)
+
+
 cdef object unary(int op, object operand, object out):
-    cdef PyObject* operands[2]
     if recording:
-        operands[0], operands[1] = <PyObject*>operand, <PyObject*>out
-        return call_operation(op, operands, 2, <Operation>compute_unary)
+        return unary_of_variables(op, operand, out)
     return apply(op, operand, NULL, <Array>out, UNARY, no_number)
 
 
@@ -533,11 +536,14 @@ cdef object compute_binary(int op, PyObject** operands):
     return binary_of_constants(op, <object>operands[0], <object>operands[1], <object>operands[2])
 
 
+cdef object binary_of_variables(int op, object a, object b, object out):
+    cdef PyObject** operands = [<PyObject*>a, <PyObject*>b, <PyObject*>out]
+    return call_operation(op, operands, 3, <Operation>compute_binary)
+
+
 cdef object binary(int op, object a, object b, object out):
-    cdef PyObject* operands[3]
     if recording:
-        operands[0], operands[1], operands[2] = <PyObject*>a, <PyObject*>b, <PyObject*>out
-        return call_operation(op, operands, 3, <Operation>compute_binary)
+        return binary_of_variables(op, a, b, out)
     return binary_of_constants(op, a, b, out)
 
 

@@ -631,6 +631,7 @@ def test_reductions_that_divide_rows_otherwise_are_refused(rng):
 # -- what is described -------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("own_products")
 def test_what_is_not_described(rng):
     x, matrix = array(rng, 64), array(rng, 40, 30)
     wide, double = array(rng, 512, 512), array(rng, 30, 40, name="float64")

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from outside import until
 
 import cyrt
-from cyrt.builtin import background, library_product
+from cyrt.builtin import background
 from cyrt.graph import fusion
 from cyrt.graph.history import num_comparisons
 
@@ -553,14 +553,6 @@ PRODUCTS = {
 }
 
 
-@pytest.fixture
-def own_products():
-    """Products are those of the catalogue's kernels, wherever a library would be faster."""
-    library_product.decide(0, False)
-    yield
-    library_product.decide(0)
-
-
 def _count(kernel, names):
     """The kernels whose names begin so: a device of many multiprocessors has smaller tiles."""
     return sum(each.startswith(kernel) for each in names)
@@ -629,6 +621,7 @@ def test_independent_products_are_one_launch(compare, rng, case):
     compare(program)
 
 
+@pytest.mark.usefixtures("own_products")
 def test_products_of_many_blocks_are_several_launches(compare, rng):
     """What follows from the first of them does not wait for the last."""
     numbers = [rng.integers(-9, 9, shape).astype("float32") for shape in ((2000, 16), (16, 60))]

@@ -1,8 +1,8 @@
 """Fused chains on large arrays, beside what memory and the multiprocessors allow.
 
-A chain adds an array again and again: its fused kernel reads two arrays and writes one, however long
-it is. "by hand" is a kernel of the user's, which rounds the result of each operation as the chain
-does. Each row is the time of a chain on the device, in µs.
+A chain adds an array again and again: its fused kernel reads two arrays and writes one, however
+long it is. "by hand" is a kernel of the user's, which rounds the result of each operation as the
+chain does. Each row is the time of a chain on the device, in µs.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 from common import Row, Session, main, settle_fusion
@@ -89,7 +90,7 @@ def _chains(session: Session) -> Iterator[Row]:
     for length in LENGTHS:
         found = _chain(device_x, device_b, length).numpy()
         np.testing.assert_array_equal(found, x + length * b)
-        took = _time(session, lambda length=length: _chain(device_x, device_b, length))
+        took = _time(session, partial(_chain, device_x, device_b, length))
         note = session.copy_note(took, 3 * x.nbytes)
         if took is not None:
             issued = length * size / (LANES * cyrt.Device().multiprocessors)
