@@ -80,7 +80,7 @@ cdef class Part:
 
 
 @cython.final
-cdef class Plan:
+cdef class GradientPlan:
     """The values that a call keeps if certain operands are followed, and what takes them."""
     cdef list parts
     cdef int num_values
@@ -128,8 +128,8 @@ cdef object source_of(Rule rule, str name):
                     f"{name!r}")
 
 
-cdef Plan make_plan(Rule rule, unsigned int operands):
-    cdef Plan plan = Plan()
+cdef GradientPlan make_plan(Rule rule, unsigned int operands):
+    cdef GradientPlan plan = GradientPlan()
     cdef Part part
     cdef list sources = []
     plan.parts = []
@@ -467,7 +467,7 @@ cdef inline int begin_call(Rule rule, Thread* thread, PyObject** arguments, Py_s
                            Call* call) except -1:
     """Find the operands that are followed, and suspend the tape until the function has run."""
     cdef Tape tape = <Tape>thread.current
-    cdef Plan plan
+    cdef GradientPlan plan
     cdef PyObject* out = NULL
     cdef PyObject* value
     cdef int i, at, node
@@ -493,7 +493,7 @@ cdef inline int begin_call(Rule rule, Thread* thread, PyObject** arguments, Py_s
         check_out(tape, rule, <object>out, call)
     if call.mask:
         call.plan = plan_of(rule, call.operands)
-        plan = <Plan>call.plan
+        plan = <GradientPlan>call.plan
         for i in range(plan.num_values):
             if plan.kinds[i] != ARGUMENT or plan.positions[i] >= count:
                 continue
@@ -675,7 +675,7 @@ def record_put(Array x not None, key, value):
 
 cdef int add_call(Tape tape, Rule rule, PyObject** arguments, Py_ssize_t count, const Call* call,
                   object result, Array x) except -1:
-    cdef Plan plan = <Plan>call.plan
+    cdef GradientPlan plan = <GradientPlan>call.plan
     cdef int i, at, number = add_node(tape, CALL, call.num_parents, plan.num_values, x, call.mask)
     cdef Node* node = &tape.nodes[number]
     cdef PyObject* value
@@ -1035,7 +1035,7 @@ cdef class Gradients:
         cdef Part part
         cdef int i
         check_values(tape, &node)
-        for each in (<Plan>node.plan).parts:
+        for each in (<GradientPlan>node.plan).parts:
             part = <Part>each
             if not self.is_wanted(&node, rule, part):
                 continue

@@ -158,3 +158,13 @@ def test_public_objects_are_documented():
 
     for name in cyrt.__all__:
         assert name == "newaxis" or getattr(cyrt, name).__doc__, name
+
+
+def test_no_two_classes_share_a_name():
+    found = {}
+    for path in ROOT.rglob("*.p*"):
+        if path.suffix in (".py", ".pyx", ".pxd"):
+            for name in re.findall(r"^(?:cdef )?class (\w+)", path.read_text(), re.MULTILINE):
+                found.setdefault(name, set()).add(path.with_suffix(""))
+    assert len(found) > 100
+    assert {name: modules for name, modules in found.items() if len(modules) > 1} == {}
