@@ -41,6 +41,10 @@ cdef int record_kernel(Recorder self, LoadedFunction function, const Geometry* g
                        unsigned int flags, const unsigned int* cluster,
                        const EarlyLoad* early, unsigned long long key=*,
                        const Tensors* tensors=*) except -1
+# Hold the tensors of an operation that is replayed next, with these uses: no Python code may run in
+# between. `foreign` stands for their memory. Return False if the operation cannot be replayed.
+cdef bint hold_tensors(Recorder self, const Use* uses, int num_uses, list foreign,
+                       const Tensors* tensors) except -1
 # Return whether the caller's operations on outside memory are launched later.
 cdef bint is_deferred(Recorder self) noexcept
 # Return whether a kernel that uses other libraries' memory is launched at once instead of being

@@ -36,7 +36,7 @@ from cyrt.graph.recording cimport (
 )
 from cyrt.graph.replay cimport Replay
 from cyrt.graph.replay_call cimport (
-    admit_calls, geometry_of, hold_kernel, is_quiet, is_same_or_tensor, is_verified, next_call,
+    admit_calls, geometry_of, hold_kernel, is_quiet, is_same_use, is_verified, next_call,
     note_call, num_uses_of, params_of, replay_next, uses_of,
 )
 from cyrt.graph.scope cimport Scope, innermost
@@ -789,11 +789,22 @@ cdef int launch_on_producer(StreamState* producer, LoadedFunction function,
                            True)
 
 
+cdef bint hold_tensors(Recorder self, const Use* uses, int num_uses, list foreign,
+                       const Tensors* tensors) except -1:
+    if (self.foreign is None and self.spare_foreign is None) \
+            or not has_ranges(self, uses, num_uses):
+        return False
+    recordings.reserve_tensors(&self.tensors, tensors.count)
+    note_foreign(self, foreign)
+    recordings.keep_tensors(&self.tensors, tensors)
+    return True
+
+
 cdef bint replay_call(Recorder self, unsigned long long key, LoadedFunction function,
                       const Use* uses, int num_uses, const char* params,
-                      const Geometry* geometry, list foreign, const Tensors* tensors) except -1:
-    """Replay a call if it is the next node of the script. Its parameters and geometry are copied.
-    `tensors`: all of the outside memory that it uses is theirs; NULL: it uses none."""
+                      const Geometry* geometry) noexcept:
+    """Replay a call if it is the next node of the script. Its parameters and geometry are
+    copied."""
     cdef StreamState* stream = self.state
     cdef Node* node = next_call(stream, key)
     cdef Use* own
@@ -802,21 +813,13 @@ cdef bint replay_call(Recorder self, unsigned long long key, LoadedFunction func
         return False
     own = uses_of(stream, node)
     for i in range(num_uses):
-        if not is_same_or_tensor(&own[i], &uses[i], stream):
+        if own[i].access != uses[i].access or not is_same_use(&own[i], uses[i].block, stream):
             return False
-    if tensors != NULL:
-        if (self.foreign is None and self.spare_foreign is None) \
-                or not has_ranges(self, uses, num_uses):
-            return False
-        recordings.reserve_tensors(&self.tensors, tensors.count)
-        note_foreign(self, foreign)
     memcpy(params_of(stream, node), params, node.param_bytes)
     geometry_of(stream)[0] = geometry[0]
     if is_verified(stream):
         note_call(stream)
         return False
-    if tensors != NULL:
-        recordings.keep_tensors(&self.tensors, tensors)
     hold_kernel(stream, <PyObject*>function)
     replay_next(stream, own, num_uses)
     if num_tapes:
@@ -836,12 +839,11 @@ cdef int record_kernel(Recorder self, LoadedFunction function, const Geometry* g
     if captured != NULL:
         return launch_captured(captured, function, geometry, params, uses, num_uses, opaque, flags,
                                cluster)
-    if key == LAUNCH and (flags or early != NULL or opaque
-                          or (foreign is not None and tensors == NULL)):
+    if key == LAUNCH and (flags or early != NULL or opaque or foreign is not None):
         key = 0
-    elif key and self.replay.next != NULL and self.state.encoder == <void*>self \
-            and (tensors == NULL or is_deferred(self)) and replay_call(
-                self, key, function, uses, num_uses, params, geometry, foreign, tensors):
+    elif key and foreign is None and self.replay.next != NULL \
+            and self.state.encoder == <void*>self \
+            and replay_call(self, key, function, uses, num_uses, params, geometry):
         return 0
     if self.direct and foreign is None and flags == 0:
         return launch_directly(self, function, geometry, params, uses, num_uses, opaque)

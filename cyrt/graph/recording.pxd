@@ -28,6 +28,7 @@ cdef enum:
 cdef enum:
     LAUNCH = 1
     STEP = 2
+    LAUNCH_ON_TENSORS = 3
 
 cdef enum NodeKind:
     KERNEL

@@ -7,6 +7,7 @@
 # - The key is stored with the node when the operation is recorded or replayed in full. LAUNCH: the
 #   call gives all of the parameters and the geometry, and the kernel has no further attributes. 0:
 #   there is no key.
+# - LAUNCH_ON_TENSORS: a LAUNCH on memory of which some is that of tensors.
 # - STEP: the front end has described the call by words, with the blocks and addresses of its
 #   operands. A call with the same words has the same parameters and geometry, too: nothing is
 #   copied. The words are stored where the node of a script is replayed in full, and hold until that
@@ -34,7 +35,7 @@ from cyrt.graph.recording cimport (
 from cyrt.graph.replay cimport Replay, refuse_calls
 from cyrt.runtime.device cimport contexts
 from cyrt.runtime.poison cimport poisoned
-from cyrt.runtime.state cimport FOREIGN_MEMORY, Block, StreamState
+from cyrt.runtime.state cimport Block, StreamState
 from cyrt.runtime.submission cimport priority_thread
 
 cdef inline bint is_quiet(Recorder self) noexcept:
@@ -88,14 +89,6 @@ cdef inline void* params_of(const StreamState* stream, const Node* node) noexcep
 cdef inline bint is_same_use(const Use* use, const Block* block,
                              const StreamState* stream) noexcept:
     return use.block == block and is_ordered(block, stream, use.access)
-
-# Return whether a use is that of a node, of memory that is ordered, or of a tensor.
-cdef inline bint is_same_or_tensor(const Use* own, const Use* use,
-                                   const StreamState* stream) noexcept:
-    return own.access == use.access and (
-        is_same_use(own, use.block, stream) if use.block.kind != FOREIGN_MEMORY
-        else own.block == use.block and own.generation == use.block.generation
-        and use.block.hazard.stream == stream)
 
 # Keep a reference to the kernel of the next node, which may not be built-in.
 cdef inline void hold_kernel(StreamState* stream, PyObject* function) noexcept:

@@ -2,11 +2,17 @@
 
 from cpython.object cimport PyObject
 
+from cyrt.driver.cuda cimport CUdeviceptr
 from cyrt.graph.commit cimport Recorder
 from cyrt.graph.recording cimport Geometry, Use
 from cyrt.kernels.packing cimport Param
 from cyrt.kernels.vectorcall cimport Vectorcall
+from cyrt.runtime.dlpack cimport DLPackExchangeAPI
 from cyrt.runtime.module cimport LoadedFunction
+from cyrt.runtime.state cimport StreamState
+
+cdef enum:
+    MOST_TENSORS = 64
 
 cdef class Kernel:
     cdef readonly object module         # cyrt.kernels.Module
@@ -43,9 +49,32 @@ cdef class Launch:
     cdef Kernel kernel
     cdef Geometry geometry
 
-# Put the kernel on the current stream. `declared`: what `declared_memory` returns.
+# What another library tells of a tensor that is C-contiguous, and lies on the device.
+cdef struct Described:
+    CUdeviceptr address
+    size_t size
+    unsigned int traits
+
+# The other libraries' tensors among the arguments of a launch, in their order.
+cdef struct Borrowed:
+    void* objects[MOST_TENSORS]
+    Described[MOST_TENSORS] described
+    const DLPackExchangeAPI* api    # the functions of their library: one for all; NULL: no tensor
+    StreamState* home               # their library's current stream
+    int count
+
+cdef inline void begin_borrowing(Borrowed* borrowed) noexcept:
+    borrowed.api, borrowed.count = NULL, 0
+# Add a tensor, and return where it is described; NULL: it is none that a kernel can be launched on
+# without further checks. This may run Python code.
+cdef const Described* borrow(PyObject* value, int ordinal, Borrowed* borrowed) except? NULL
+
+# Put the kernel on the current stream. `borrowed`: tensors among the arguments; no other code has
+# run since they were described. `declared`: what `declared_memory` returns.
 cdef int launch(Kernel kernel, const Geometry* geometry, PyObject** args,
                 Py_ssize_t count) except -1
+cdef int launch_borrowed(Kernel kernel, const Geometry* geometry, PyObject** args,
+                         Py_ssize_t count, Borrowed* borrowed) except -1
 cdef int launch_any(Kernel kernel, const Geometry* geometry, PyObject** args, Py_ssize_t count,
                     list declared) except -1
 

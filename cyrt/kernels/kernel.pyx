@@ -14,9 +14,11 @@ from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport MAX_DEVICES, cu
 from cyrt.graph.commit cimport Recorder
 from cyrt.graph.recorder cimport (
-    encoder_of, launch_on_producer, launches_at_once, record_kernel,
+    encoder_of, hold_tensors, is_deferred, launch_on_producer, launches_at_once, record_kernel,
 )
-from cyrt.graph.recording cimport COOPERATIVE, LAUNCH, Node, Tensors, Use
+from cyrt.graph.recording cimport (
+    COOPERATIVE, LAUNCH, LAUNCH_ON_TENSORS, Node, Tensors, Use,
+)
 from cyrt.graph.replay_call cimport (
     geometry_of, hold_kernel, is_same_use, is_verified, next_call, note_call, note_replayed,
     num_uses_of, params_of, replay_next, uses_of,
@@ -663,42 +665,57 @@ cdef inline bint pack_usual(Kernel kernel, int ordinal, PyObject** args, char* b
     return True
 
 
-cdef inline bint replay(Kernel kernel, StreamState* stream, const Geometry* geometry,
-                        PyObject** args) noexcept:
-    """Replay the launch if it is the next call of a script, into which its arguments are packed. A
-    launch of the kernel with this geometry was checked when it was recorded. It raises no versions.
-    """
-    cdef Node* node = next_call(stream, LAUNCH)
-    cdef const Param* param = kernel.params
-    cdef PyObject* value
+cdef inline Node* next_launch(Kernel kernel, const StreamState* stream,
+                              const Geometry* geometry, unsigned long long key) noexcept:
+    """Return the next node of a script if it is a launch of the kernel with this geometry, which
+    was checked when it was recorded; else NULL."""
+    cdef Node* node = next_call(stream, key)
     cdef PyObject* function
-    cdef char* blob
-    cdef Use* uses
-    cdef Block* block
-    cdef int i, num_uses, count = 0
     if node == NULL or kernel.loaded is None:
-        return False
+        return NULL
     function = <PyObject*>PyList_GET_ITEM(kernel.loaded, stream.ordinal)
     if function == <PyObject*>None or node.serial != (<LoadedFunction>function).serial \
             or memcmp(geometry_of(stream), geometry, sizeof(Geometry)) != 0:
+        return NULL
+    return node
+
+
+cdef inline bint pack_same_array(const Param* param, PyObject* value, char* blob, const Use* use,
+                                 const StreamState* stream) noexcept:
+    """Pack an array that certainly fits a pointer, and has the block of a script's use."""
+    cdef Block* block
+    if <void*>Py_TYPE(<object>value) != array_type or is_doubtful(param, <Memory>value):
+        return False
+    block = block_of(<Memory>value)
+    if use.access != (WRITE if param.writes else READ) \
+            or not is_same_use(use, block, stream) or not is_own(block, stream):
+        return False
+    memcpy(blob + param.offset, &(<Memory>value).address, 8)
+    return True
+
+
+cdef inline bint replay(Kernel kernel, StreamState* stream, const Geometry* geometry,
+                        PyObject** args) noexcept:
+    """Replay the launch if it is the next call of a script, into which its arguments are packed. It
+    raises no versions."""
+    cdef Node* node = next_launch(kernel, stream, geometry, LAUNCH)
+    cdef const Param* param = kernel.params
+    cdef char* blob
+    cdef Use* uses
+    cdef int i, num_uses, count = 0
+    if node == NULL:
         return False
     blob = <char*>params_of(stream, node)
     uses = uses_of(stream, node)
     num_uses = num_uses_of(stream, node)
     for i in range(kernel.num_params):
-        value = args[i]
         if param.code != POINTER:
-            if not pack_number(param, <object>value, blob + param.offset):
+            if not pack_number(param, <object>args[i], blob + param.offset):
                 return False
         else:
-            if <void*>Py_TYPE(<object>value) != array_type or count == num_uses \
-                    or is_doubtful(param, <Memory>value):
+            if count == num_uses or not pack_same_array(param, args[i], blob, &uses[count],
+                                                        stream):
                 return False
-            block = block_of(<Memory>value)
-            if uses[count].access != (WRITE if param.writes else READ) \
-                    or not is_same_use(&uses[count], block, stream) or not is_own(block, stream):
-                return False
-            memcpy(blob + param.offset, &(<Memory>value).address, 8)
             count += 1
         param += 1
     if count != num_uses:
@@ -708,7 +725,7 @@ cdef inline bint replay(Kernel kernel, StreamState* stream, const Geometry* geom
     if is_verified(stream):
         note_call(stream)
         return False
-    hold_kernel(stream, function)
+    hold_kernel(stream, <PyObject*>PyList_GET_ITEM(kernel.loaded, stream.ordinal))
     replay_next(stream, uses, num_uses)
     return True
 
@@ -735,7 +752,24 @@ cdef int launch(Kernel kernel, const Geometry* geometry, PyObject** args,
         return launch_taped(kernel, stream, geometry, args, count)
     if count == kernel.num_usual and replay(kernel, stream, geometry, args):
         return 0
-    return launch_usual(kernel, stream, geometry, args, count)
+    return launch_usual(kernel, stream, geometry, args, count, NULL)
+
+
+cdef int launch_borrowed(Kernel kernel, const Geometry* geometry, PyObject** args,
+                         Py_ssize_t count, Borrowed* borrowed) except -1:
+    cdef StreamState* stream
+    if borrowed.count == 0:
+        return launch(kernel, geometry, args, count)
+    stream = current_state(current_ordinal())
+    if recording:
+        refuse_arguments(kernel, args, count)
+    return launch_usual(kernel, stream, geometry, args, count, borrowed)
+
+
+cdef inline bint begins_with_other(Kernel kernel, PyObject** args) noexcept:
+    """Return whether the first argument is passed as a pointer, and is no array of cyrt."""
+    return kernel.num_params != 0 and kernel.params[0].code == POINTER \
+        and <void*>Py_TYPE(<object>args[0]) != array_type
 
 
 cdef int launch_taped(Kernel kernel, StreamState* stream, const Geometry* geometry,
@@ -744,13 +778,13 @@ cdef int launch_taped(Kernel kernel, StreamState* stream, const Geometry* geomet
     if recording:
         refuse_arguments(kernel, args, count)
     if count != kernel.num_usual or not replay(kernel, stream, geometry, args):
-        return launch_usual(kernel, stream, geometry, args, count)
+        return launch_usual(kernel, stream, geometry, args, count, NULL)
     note_replayed(stream)
     return 0
 
 
 cdef int launch_usual(Kernel kernel, StreamState* stream, const Geometry* geometry,
-                      PyObject** args, Py_ssize_t count) except -1:
+                      PyObject** args, Py_ssize_t count, Borrowed* borrowed) except -1:
     cdef LoadedFunction function = loaded_on(kernel, stream.ordinal)
     cdef char[STACK_BYTES] blob
     cdef Use[STACK_PARAMS] uses
@@ -759,64 +793,67 @@ cdef int launch_usual(Kernel kernel, StreamState* stream, const Geometry* geomet
             or function.restricted and not meets(geometry, function) \
             or <long>geometry.smem > function.dynamic_smem:
         return launch_any(kernel, geometry, args, count, None)
-    if not pack_usual(kernel, stream.ordinal, args, blob, uses, &num_uses):
-        return launch_on_tensors(kernel, geometry, stream, function, args, count)
+    if borrowed != NULL or begins_with_other(kernel, args) \
+            or not pack_usual(kernel, stream.ordinal, args, blob, uses, &num_uses):
+        return launch_on_tensors(kernel, geometry, stream, function, args, count, borrowed)
     if kernel.num_ranges:
         add_ranges(kernel, blob, uses, num_uses)
     return record_kernel(encoder_of(stream), function, geometry, blob, uses, num_uses, None,
                          False, 0, NULL, NULL)
 
 
-# The other libraries' tensors among the arguments of a launch.
-cdef struct Borrowed:
-    void* objects[STACK_PARAMS]     # the tensors
-    Known* memory[STACK_PARAMS]     # the tensors' memory, which the launch holds
-    const DLPackExchangeAPI* api    # the functions of their library: one for all
-    StreamState* home               # their library's current stream
-    int count
-
-
-cdef bint pack_tensor(const Param* param, PyObject* value, int ordinal, char* blob, Use* use,
-                      Borrowed* borrowed) except -1:
-    """Pack another library's tensor, if it is a C-contiguous one of the device, of a type that
-    fits."""
+cdef const Described* borrow(PyObject* value, int ordinal, Borrowed* borrowed) except? NULL:
     cdef const Producer* producer = producer_of(value)
     cdef const DLPackExchangeAPI* api = producer.api
+    cdef Described* described = &borrowed.described[borrowed.count]
     cdef DLTensor tensor
-    cdef Known* memory
-    cdef CUdeviceptr address
-    cdef size_t size
-    cdef unsigned int traits
     if api == NULL or (borrowed.api != NULL and borrowed.api != api):
-        return False
+        return NULL
     describe(producer, value, &tensor)
     if tensor.device.device_type != KDL_CUDA or tensor.device.device_id != ordinal \
-            or not is_plain(&tensor, &size):
-        return False
-    address = <CUdeviceptr>tensor.data + tensor.byte_offset
-    traits = traits_of_type(&tensor.dtype)
-    if (traits & param.refused) | ((address | size) & param.coarse) or traits == 0 or size == 0 \
-            or address == 0:
-        return False
+            or not is_plain(&tensor, &described.size):
+        return NULL
+    described.address = <CUdeviceptr>tensor.data + tensor.byte_offset
+    described.traits = traits_of_type(&tensor.dtype)
+    if described.traits == 0 or described.size == 0 or described.address == 0:
+        return NULL
     if borrowed.api == NULL:
         borrowed.home = work_stream(api, ordinal)
         borrowed.api = api
-    memory = known_memory(ordinal, address, size, borrowed.home)
-    if memory == NULL:
-        return False
-    memory.holders += 1
-    borrowed.memory[borrowed.count] = memory
     borrowed.objects[borrowed.count] = <void*>value
     borrowed.count += 1
-    memcpy(blob + param.offset, &address, 8)
-    use.block, use.access = memory.block, WRITE if param.writes else READ
+    return described
+
+
+cdef bint borrow_all(Kernel kernel, int ordinal, PyObject** args, Borrowed* borrowed) except -1:
+    """Add the arguments that are passed as pointers, except arrays of cyrt. Return False if one of
+    them is no tensor that can be packed."""
+    cdef int i
+    begin_borrowing(borrowed)
+    try:
+        for i in range(kernel.num_params):
+            if kernel.params[i].code == POINTER \
+                    and <void*>Py_TYPE(<object>args[i]) != array_type \
+                    and borrow(args[i], ordinal, borrowed) == NULL:
+                return False
+    except Exception:
+        return False        # the general way raises the error, with the argument's place
     return True
 
 
-cdef bint pack_with_tensors(Kernel kernel, int ordinal, PyObject** args, char* blob, Use* uses,
-                            int* num_uses, Borrowed* borrowed) except -1:
-    """Do the same as `pack_usual` for arguments that include tensors of other libraries."""
+cdef inline bint is_accepted(const Param* param, const Described* tensor) noexcept:
+    """Return whether the tensor certainly fits a pointer."""
+    return ((tensor.traits & param.refused)
+            | ((tensor.address | tensor.size) & param.coarse)) == 0
+
+
+cdef bint pack_with_tensors(Kernel kernel, int ordinal, PyObject** args, const Borrowed* borrowed,
+                            char* blob, Use* uses, int* num_uses, Known** memory,
+                            int* held) except -1:
+    """Do the same as `pack_usual` for arguments that include tensors of other libraries, whose
+    `memory` the launch holds."""
     cdef const Param* param = kernel.params
+    cdef const Described* tensor
     cdef PyObject* value
     cdef int i, count = 0
     memset(blob, 0, kernel.param_bytes)
@@ -826,52 +863,140 @@ cdef bint pack_with_tensors(Kernel kernel, int ordinal, PyObject** args, char* b
             if not pack_number(param, <object>value, blob + param.offset) or (
                     kernel.num_ranges and param.size == 8 and is_address(blob + param.offset)):
                 return False
-        elif not (pack_array(param, <Memory>value, ordinal, blob, &uses[count])
-                  if <void*>Py_TYPE(<object>value) == array_type
-                  else pack_tensor(param, value, ordinal, blob, &uses[count], borrowed)):
+        elif <void*>Py_TYPE(<object>value) == array_type:
+            if not pack_array(param, <Memory>value, ordinal, blob, &uses[count]):
+                return False
+            count += 1
+        elif held[0] == borrowed.count or borrowed.objects[held[0]] != <void*>value:
             return False
         else:
+            tensor = &borrowed.described[held[0]]
+            memory[held[0]] = known_memory(ordinal, tensor.address, tensor.size, borrowed.home) \
+                if is_accepted(param, tensor) else NULL
+            if memory[held[0]] == NULL:
+                return False
+            memory[held[0]].holders += 1
+            memcpy(blob + param.offset, &tensor.address, 8)
+            uses[count].block = memory[held[0]].block
+            uses[count].access = WRITE if param.writes else READ
+            held[0] += 1
             count += 1
         param += 1
     num_uses[0] = count
     return True
 
 
+cdef inline bint pack_same_tensor(const Param* param, const Described* tensor, char* blob,
+                                  const Use* use, const Borrowed* borrowed,
+                                  const StreamState* stream) noexcept:
+    """Pack a tensor that certainly fits a pointer, and has the memory of a script's use."""
+    cdef Block* block = use.block
+    if not is_accepted(param, tensor) or use.access != (WRITE if param.writes else READ) \
+            or block.address != tensor.address or block.size != tensor.size \
+            or block.kind != FOREIGN_MEMORY or block.generation != use.generation \
+            or block.hazard.stream != stream or block.poison:
+        return False
+    memcpy(blob + param.offset, &tensor.address, 8)
+    block.home = borrowed.home
+    return True
+
+
+cdef bint replay_on_tensors(Kernel kernel, Recorder encoder, const Geometry* geometry,
+                            PyObject** args, const Borrowed* borrowed) except -1:
+    """Do the same as `replay` for arguments that include tensors of other libraries."""
+    cdef list foreign = memory_on(borrowed.home)    # may create objects
+    cdef StreamState* stream = encoder.state
+    cdef Node* node = next_launch(kernel, stream, geometry, LAUNCH_ON_TENSORS)
+    cdef const Param* param = kernel.params
+    cdef Tensors tensors
+    cdef char* blob
+    cdef Use* uses
+    cdef int i, num_uses, count = 0
+    if node == NULL or stream.encoder != <void*>encoder:    # other code may have closed it
+        return False
+    blob = <char*>params_of(stream, node)
+    uses = uses_of(stream, node)
+    num_uses = num_uses_of(stream, node)
+    tensors.objects, tensors.count = <void**>borrowed.objects, 0
+    for i in range(kernel.num_params):
+        if param.code != POINTER:
+            if not pack_number(param, <object>args[i], blob + param.offset):
+                return False
+        elif count == num_uses:
+            return False
+        elif tensors.count < borrowed.count \
+                and borrowed.objects[tensors.count] == <void*>args[i]:
+            if not pack_same_tensor(param, &borrowed.described[tensors.count], blob, &uses[count],
+                                    borrowed, stream):
+                return False
+            tensors.count += 1
+            count += 1
+        elif not pack_same_array(param, args[i], blob, &uses[count], stream):
+            return False
+        else:
+            count += 1
+        param += 1
+    if count != num_uses:
+        return False
+    if kernel.num_ranges:
+        add_ranges(kernel, blob, uses, num_uses)
+    if is_verified(stream):
+        note_call(stream)
+        return False
+    if not hold_tensors(encoder, uses, num_uses, foreign, &tensors):
+        return False
+    hold_kernel(stream, <PyObject*>PyList_GET_ITEM(kernel.loaded, stream.ordinal))
+    replay_next(stream, uses, num_uses)
+    return True
+
+
 cdef int launch_on_tensors(Kernel kernel, const Geometry* geometry, StreamState* stream,
-                           LoadedFunction function, PyObject** args, Py_ssize_t count) except -1:
+                           LoadedFunction function, PyObject** args, Py_ssize_t count,
+                           Borrowed* borrowed) except -1:
     """Launch on arguments that may include tensors of other libraries: inside a block that defers
     them, with the batch; otherwise immediately, on the stream on which their library works."""
     cdef Recorder encoder = encoder_of(stream)
+    cdef Borrowed own
+    if borrowed == NULL:
+        borrowed = &own
+        if not borrow_all(kernel, stream.ordinal, args, borrowed) or borrowed.count == 0:
+            return launch_any(kernel, geometry, args, count, None)
+    if next_call(stream, LAUNCH_ON_TENSORS) != NULL and is_deferred(encoder) \
+            and not is_captured(borrowed.home) \
+            and replay_on_tensors(kernel, encoder, geometry, args, borrowed):
+        if num_tapes:
+            note_replayed(stream)
+        return 0
+    return record_on_tensors(kernel, encoder, function, geometry, args, count, borrowed)
+
+
+cdef int record_on_tensors(Kernel kernel, Recorder encoder, LoadedFunction function,
+                           const Geometry* geometry, PyObject** args, Py_ssize_t count,
+                           const Borrowed* borrowed) except -1:
+    """Launch on arguments that include tensors, immediately or later."""
+    cdef StreamState* home = borrowed.home
+    cdef Tensors tensors
     cdef char[STACK_BYTES] blob
     cdef Use[STACK_PARAMS] uses
-    cdef Borrowed borrowed
-    cdef Tensors tensors
-    cdef bint packed = False
-    cdef list home
-    cdef int i, num_uses
-    borrowed.api, borrowed.count = NULL, 0
+    cdef Known* memory[STACK_PARAMS]
+    cdef int i, num_uses, held = 0
+    tensors.objects, tensors.count = <void**>borrowed.objects, borrowed.count
     try:
-        try:
-            packed = pack_with_tensors(kernel, stream.ordinal, args, blob, uses, &num_uses,
-                                       &borrowed)
-        except Exception:
-            pass            # the general way raises the error, with the argument's position
-        if packed and borrowed.count:
+        if pack_with_tensors(kernel, home.ordinal, args, borrowed, blob, uses, &num_uses, memory,
+                             &held):
             if kernel.num_ranges:
                 add_ranges(kernel, blob, uses, num_uses)
-            tensors.objects, tensors.count = borrowed.objects, borrowed.count
-            home = memory_on(borrowed.home)
-            if is_captured(borrowed.home):
-                return record_kernel(encoder, function, geometry, blob, uses, num_uses, home,
-                                     False, 0, NULL, NULL)
+            if is_captured(home):
+                return record_kernel(encoder, function, geometry, blob, uses, num_uses,
+                                     memory_on(home), False, 0, NULL, NULL)
             if not is_chosen() and launches_at_once(encoder):
-                return launch_on_producer(borrowed.home, function, geometry, blob, uses,
-                                          num_uses)
-            return record_kernel(encoder, function, geometry, blob, uses, num_uses, home, False,
-                                 0, NULL, NULL, LAUNCH, &tensors)
+                return launch_on_producer(home, function, geometry, blob, uses, num_uses)
+            return record_kernel(encoder, function, geometry, blob, uses, num_uses,
+                                 memory_on(home), False, 0, NULL, NULL, LAUNCH_ON_TENSORS,
+                                 &tensors)
     finally:
-        for i in range(borrowed.count):
-            borrowed.memory[i].holders -= 1
+        for i in range(held):
+            memory[i].holders -= 1
     return launch_any(kernel, geometry, args, count, None)
 
 

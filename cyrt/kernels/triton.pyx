@@ -10,11 +10,15 @@ cimport cython
 from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
 from cpython.object cimport PyObject
 
+from cyrt.driver.cuda cimport CUdeviceptr
 from cyrt.error_text import show
 from cyrt.graph.recording cimport Geometry
 from cyrt.kernels.arguments cimport declared_memory, is_memory
 from cyrt.kernels.geometry cimport dimension, triple
-from cyrt.kernels.kernel cimport Kernel, argument_tuple, call_by_name, launch, launch_any
+from cyrt.kernels.kernel cimport (
+    Borrowed, Described, Kernel, argument_tuple, begin_borrowing, borrow, call_by_name,
+    launch_any, launch_borrowed,
+)
 from cyrt.kernels.vectorcall cimport (
     Py_TYPE, PySequence_Fast_ITEMS, PyVectorcall_NARGS, Vectorcall, offer_vectorcall,
 )
@@ -181,6 +185,7 @@ cdef class TritonKernel:
         that ``CommandEncoder.add_kernel`` records."""
         cdef PyObject* kept[MOST_ARGUMENTS]
         cdef Geometry geometry
+        cdef Borrowed borrowed
         cdef Variant variant
         cdef Py_ssize_t i, count
         if block is not None or smem != 0:
@@ -190,7 +195,7 @@ cdef class TritonKernel:
         values = argument_tuple(self.name, args)
         count = len(values)
         variant = choose(self, ordinal, self.grid, PySequence_Fast_ITEMS(values), &count, kept,
-                         &geometry)
+                         &geometry, &borrowed)
         return (variant.kernel, triple(geometry.grid), triple(geometry.block), geometry.smem,
                 tuple([<object>kept[i] for i in range(count)]))
 
@@ -260,13 +265,30 @@ cdef int slow_form(unsigned char traits, object value) except -1:
         else MULTIPLE if number % DIVISOR == 0 and traits & BY_ALIGNMENT else GENERAL
 
 
-cdef inline int form_of(unsigned char traits, PyObject* value) except -1:
+cdef inline int form_of_address(unsigned char traits, CUdeviceptr address) noexcept:
+    return MULTIPLE if address % DIVISOR == 0 and traits & BY_ALIGNMENT else GENERAL
+
+
+cdef int form_of_tensor(unsigned char traits, PyObject* value, int ordinal,
+                        Borrowed* borrowed) except -1:
+    """The form of an object that is not an array, passed as a pointer."""
+    cdef const Described* tensor = NULL
+    try:
+        tensor = borrow(value, ordinal, borrowed)
+    except Exception:
+        pass                # the launch raises the error, with the argument's place
+    return slow_form(traits, <object>value) if tensor == NULL \
+        else form_of_address(traits, tensor.address)
+
+
+cdef inline int form_of(unsigned char traits, PyObject* value, int ordinal,
+                        Borrowed* borrowed) except -1:
     cdef long long number
     cdef int overflow = 0
     if traits & IS_POINTER:
         if <void*>Py_TYPE(<object>value) == array_type:
-            number = <long long>(<Memory>value).address
-            return MULTIPLE if number % DIVISOR == 0 and traits & BY_ALIGNMENT else GENERAL
+            return form_of_address(traits, (<Memory>value).address)
+        return form_of_tensor(traits, value, ordinal, borrowed)
     elif not traits & IS_INTEGER:
         return GENERAL
     elif PyLong_CheckExact(<object>value):
@@ -324,9 +346,11 @@ cdef Variant variant_of(TritonKernel kernel, int ordinal, const unsigned long lo
 
 
 cdef Variant choose(TritonKernel kernel, int ordinal, const unsigned int* grid, PyObject** args,
-                    Py_ssize_t* count, PyObject** kept, Geometry* geometry):
+                    Py_ssize_t* count, PyObject** kept, Geometry* geometry,
+                    Borrowed* borrowed):
     """Return the variant for these arguments, and set the geometry of its launch. `kept` receives
-    the arguments that are not constants of its code, and `count` their number."""
+    the arguments that are not constants of its code, `count` their number, and `borrowed` the
+    tensors among them."""
     cdef Variant variant = kernel.last
     cdef Forms forms
     cdef int i
@@ -335,16 +359,20 @@ cdef Variant choose(TritonKernel kernel, int ordinal, const unsigned int* grid, 
                         f"argument{'' if kernel.num_params == 1 else 's'}, got {count[0]}\n"
                         f"  {kernel.signature}")
     forms = [0, 0]
+    begin_borrowing(borrowed)
     for i in range(kernel.num_params):
-        forms[i // 32] |= <unsigned long long>form_of(kernel.traits[i], args[i]) << 2 * (i % 32)
+        forms[i // 32] |= <unsigned long long>form_of(
+            kernel.traits[i], args[i], ordinal, borrowed) << 2 * (i % 32)
     if kernel.compiled:
         if kernel.required[0] & ~forms[0] or kernel.required[1] & ~forms[1]:
             refuse_forms(kernel, args, forms)
         if variant.ordinal != ordinal:
             kernel.last = variant = variant_of(kernel, ordinal, forms)
+            begin_borrowing(borrowed)       # other code has run
     elif variant is None or variant.forms[0] != forms[0] or variant.forms[1] != forms[1] \
             or variant.ordinal != ordinal:
         kernel.last = variant = variant_of(kernel, ordinal, forms)
+        begin_borrowing(borrowed)
     geometry[0] = variant.geometry
     # A grid that is too large is refused by its size, which must not overflow.
     geometry.grid = [<unsigned int>min(<unsigned long long>grid[0] * variant.ctas,
@@ -361,8 +389,9 @@ cdef int launch_variant(TritonLaunch self, PyObject** args, Py_ssize_t count,
                         list declared) except -1:
     cdef PyObject* kept[MOST_ARGUMENTS]
     cdef Geometry geometry
+    cdef Borrowed borrowed
     cdef Variant variant = choose(self.kernel, current_ordinal(), self.grid, args, &count, kept,
-                                  &geometry)
+                                  &geometry, &borrowed)
     if declared is None:
-        return launch(variant.kernel, &geometry, kept, count)
+        return launch_borrowed(variant.kernel, &geometry, kept, count, &borrowed)
     return launch_any(variant.kernel, &geometry, kept, count, declared)

@@ -3,16 +3,20 @@
 #
 # INVARIANTS
 # - A type that is kept is referred to, so its address names no other type.
-# - What the API tells of a tensor is used before any other code runs.
+# - What the API tells of a tensor is used before any other code runs, except code that describes
+#   other tensors of the same launch.
 # - The memory of a tensor has one block as long as operations that use it are recorded, or a launch
 #   holds it: a block is given to other memory only after that, and is then of another generation.
 # - A block of a tensor stores no loss for longer: its library writes the memory unseen.
 
-from cpython.object cimport PyObject
+from cpython.object cimport PyObject, PyTypeObject
 
 from cyrt.driver.cuda cimport CUdeviceptr
 from cyrt.runtime.dlpack cimport DLPackExchangeAPI, DLTensor
 from cyrt.runtime.state cimport Block, StreamState
+
+cdef extern from "Python.h":
+    PyTypeObject* Py_TYPE(object value) noexcept
 
 # The value of a property or method of a type's objects that answers yes or no.
 cdef struct Question:
@@ -34,8 +38,13 @@ cdef struct Known:
     Block* block            # NULL: none
     int holders             # number of launches that hold it
 
+# What was found last: all of one launch's tensors mostly have one type.
+cdef const Producer* last_producer
 # Return what the object's type can do. The pointer is valid until Python code runs.
-cdef const Producer* producer_of(PyObject* value) except NULL
+cdef inline const Producer* producer_of(PyObject* value) except NULL:
+    return last_producer if last_producer.type == <PyObject*>Py_TYPE(<object>value) \
+        else find_producer(value)
+cdef const Producer* find_producer(PyObject* value) except NULL
 # Describe a tensor of such a type. Raise ValueError for one whose elements are not simply those in
 # memory: one that requires a gradient, or is to be conjugated or negated.
 cdef int describe(const Producer* producer, PyObject* value, DLTensor* tensor) except -1

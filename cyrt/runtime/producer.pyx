@@ -42,13 +42,11 @@ cdef extern from *:
         *method = PyCallable_Check(attribute);
         return NULL;
     }
-    static inline PyObject* cyrt_type_of(PyObject* value) { return (PyObject*)Py_TYPE(value); }
     /* Call it: both kinds take the object and a pointer. Return a new reference. */
     static inline PyObject* cyrt_ask(void* function, PyObject* value, void* closure) {
         return ((PyObject* (*)(PyObject*, void*))function)(value, closure);
     }
     """
-    PyObject* cyrt_type_of(object value) noexcept
     void* cyrt_function_of(object attribute, void** closure, bint* method) noexcept
     object cyrt_ask(void* function, object value, void* closure)
 
@@ -59,6 +57,7 @@ cdef enum:
     DL_MAJOR = 1
 
 cdef Producer[TYPES] producers
+last_producer = &producers[0]       # of no type yet
 cdef unsigned int next_type         # where a type is replaced next
 cdef Known* known[MAX_DEVICES]      # hash tables; NULL: none yet
 cdef unsigned int next_entry
@@ -119,15 +118,18 @@ cdef Producer* learn(type cls) except NULL:
     return slot
 
 
-cdef const Producer* producer_of(PyObject* value) except NULL:
-    cdef PyObject* cls = cyrt_type_of(<object>value)
+cdef const Producer* find_producer(PyObject* value) except NULL:
+    global last_producer
+    cdef PyObject* cls = <PyObject*>Py_TYPE(<object>value)
     cdef int i
     for i in range(TYPES):
         if producers[i].type == cls:
-            return &producers[i]
+            last_producer = &producers[i]
+            return last_producer
         if producers[i].type == NULL:
             break
-    return learn(<type>cls)
+    last_producer = learn(<type>cls)
+    return last_producer
 
 
 cdef bint answers_yes(const Question* question, PyObject* value) except -1:

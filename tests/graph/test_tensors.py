@@ -7,6 +7,7 @@ import gc
 import sys
 import threading
 import weakref
+from contextvars import Context
 from ctypes import c_uint, c_void_p
 
 import numpy as np
@@ -605,6 +606,77 @@ def test_batches_on_tensors_are_replayed(module, library, side, calls):
     assert (x.values() == expected).all()
     assert (y.values() == total).all()
     assert (own.numpy() == 130).all()
+
+
+@only_replay
+@pytest.mark.parametrize("batched", [False, True])
+def test_each_launch_describes_a_tensor_once(module, library, batched):
+    x, y, own = Tensor(library), Tensor(library), cyrt.zeros(N)
+
+    def work():
+        for _ in range(8):
+            module["add"][1, N](x, own, y, N)
+
+    assert not batched or replayed(12, work)[-1] >= 7
+    described, asked = Tensor.described, Tensor.asked
+    if batched:
+        assert replayed(1, work)[0] >= 7
+    else:
+        work()
+    assert Tensor.described == described + 16
+    assert Tensor.asked == asked + 8
+
+
+@only_replay
+@pytest.mark.parametrize("change", ["grid", "address", "size", "type", "gradient", "context"])
+def test_a_launch_that_differs_in_a_replayed_batch(module, library, monkeypatch, change):
+    """What each launch asks of the tensor decides, not what it was in the batch before."""
+    x, other, own = Tensor(library), Tensor(library), cyrt.ones(N)
+    fields = dict(x.fields)
+    halves = (1, N)
+
+    def launch():
+        module["axpb"][halves](x, 1.0, 1.0, N)
+        module["add"][1, N](own, x, own, N)
+
+    def work(differs=False):
+        nonlocal halves
+        for i in range(8):
+            if not differs or i != 4:
+                launch()
+            elif change == "grid":
+                halves = (2, N // 2)
+                launch()
+                halves = (1, N)
+            elif change in ("address", "size"):
+                part = {"data": other.address} if change == "address" else {}
+                x.fields.update(part, shape=(producers.c_int64 * 1)(N // (1 + (not part))))
+                launch()
+                x.fields.update(fields)
+            elif change == "context":  # outside of the block
+                Context().run(launch)
+                assert (x.values() == 5).all()
+            else:
+                if change == "type":
+                    x.fields["code"] = 0
+                else:
+                    monkeypatch.setattr(Tensor, "requires_grad", True)
+                error = TypeError if change == "type" else ValueError
+                with pytest.raises(error, match="argument 1 "):
+                    launch()
+                monkeypatch.undo()
+                x.fields.update(fields)
+
+    assert replayed(12, work)[-1] >= 15
+    library.memset(0, x.address, 0)
+    own[:] = 0
+    assert (replayed(1, lambda: work(True))[0] >= 15) == (change == "grid")
+    moved, refused = change == "address", change in ("type", "gradient")
+    assert (x.values() == 8 - moved - refused).all()
+    assert (other.values() == moved).all()
+    expected = sum([1, 2, 3, 4, 1, 5, 6, 7]) if moved else sum(range(1, 9 - refused))
+    assert (own.numpy() == expected).all()
+    assert replayed(1, work)[0] >= 15
 
 
 @only_replay

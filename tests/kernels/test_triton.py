@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from outside import Library
+from producers import Tensor
 
 import cyrt
 from cyrt.jit import compiler
@@ -322,6 +325,33 @@ def test_other_libraries_arrays_are_aligned_by_their_addresses(forms):
     kernel[1](Foreign(out[1:]), 6)
     assert out.numpy()[:2].tolist() == [5, 6]
     assert [tuple(each) for each in forms] == [(1, 0), (0, 0)]
+
+
+def test_tensors_are_described_once_a_launch(forms):
+    """Their addresses decide on the variant, and are passed to it."""
+    kernel = cyrt.Kernel.from_triton(stand_in(out="", x="", n=""), signature="*i32, *i32, i32")
+    library = Library()
+    out, x = Tensor(library, 8, "i4"), Tensor(library, 8, "i4")
+    for batch in (contextlib.nullcontext, cyrt.batch):
+        kernel[1](out, x, 5)
+        described, asked = Tensor.described, Tensor.asked
+        with batch():
+            kernel[1](out, x, 6)
+        assert (Tensor.described, Tensor.asked) == (described + 2, asked + 1)
+        assert out.values()[0] == 6
+    x.fields["data"] += 4
+    out.fields["data"] += 4
+    kernel[1](out, x, 7)
+    assert out.values()[:2].tolist() == [6, 7]
+    own = cyrt.zeros(8, dtype=cyrt.int32)
+    kernel[1](own, out, 8)
+    assert int(own[0]) == 8
+    kernel[1](out, None, 9)
+    assert out.values()[1] == 10  # the stand-in counts constants
+    assert [tuple(each) for each in forms] == [(1, 1, 0), (0, 0, 0), (1, 0, 0), (0, 3, 0)]
+    out.requires_grad = True
+    with pytest.raises(ValueError, match=r"argument 1 .*requires a gradient"):
+        kernel[1](out, x, 5)
 
 
 @pytest.mark.parametrize(
