@@ -643,9 +643,10 @@ cdef int record(Recorder self, const Operation* operation, Use* uses, int num_us
 cdef int take_turn(Recorder self, Use* uses, int num_uses, bint opaque, bint outside,
                    const char* reason) except -1:
     """Begin the stream's turn for work that is put on it directly, behind all that it uses. Return
-    whether it uses lost memory: then the turn has ended, and what it would have written is lost."""
+    whether it uses lost memory: then the turn has ended, and what it would have written is lost.
+    `outside`: the stream is another library's, which does not capture it now."""
     cdef StreamState* state = self.state
-    cdef bint continued = is_continued(self)
+    cdef bint continued = is_continued(self), asked = outside
     cdef int i
     if num_tapes:
         hazards.note_writes(uses, num_uses)
@@ -655,7 +656,9 @@ cdef int take_turn(Recorder self, Use* uses, int num_uses, bint opaque, bint out
         if state.failed and not continued:
             raise_failure(self)
         verify(state.ordinal, state.epoch, b"cuLaunchKernel")
-        refuse_captured(state)
+        if state.capturing or not asked:        # asking is a call of the driver
+            refuse_captured(state)
+        asked = False
         if priority_thread and not continued:
             yield_to_priority_thread(state)
         if order(self, uses, num_uses, opaque) == 0:
@@ -681,7 +684,7 @@ cdef int take_turn(Recorder self, Use* uses, int num_uses, bint opaque, bint out
 
 cdef int launch_directly(Recorder self, LoadedFunction function, const Geometry* geometry,
                          const char* params, Use* uses, int num_uses, bint opaque,
-                         bint outside=False) except -1:
+                         bint outside) except -1:
     """Launch a kernel directly on the stream, without a graph. `outside`: it uses memory of the
     library that the stream belongs to."""
     cdef StreamState* state = self.state
@@ -846,7 +849,7 @@ cdef int record_kernel(Recorder self, LoadedFunction function, const Geometry* g
             and replay_call(self, key, function, uses, num_uses, params, geometry):
         return 0
     if self.direct and foreign is None and flags == 0:
-        return launch_directly(self, function, geometry, params, uses, num_uses, opaque)
+        return launch_directly(self, function, geometry, params, uses, num_uses, opaque, False)
     operation.kind = KERNEL
     operation.flags = flags | recordings.PROGRAMMATIC if function.programmatic else flags
     operation.cluster = cluster

@@ -169,6 +169,21 @@ def test_array_and_tensor_wait_only_where_there_is_something_to_wait_for(
     assert (x + 1).numpy().tolist() == [2] * N
 
 
+def test_a_launch_asks_once_whether_the_stream_is_captured(module, library, side, replaced):
+    asked = []
+
+    def is_capturing(original, stream, status):
+        asked.append(stream)
+        return original(stream, status)
+
+    x, y = Tensor(library), Tensor(library)
+    module["add"][1, N](x, x, y, N)
+    replaced("cuStreamIsCapturing", [c_void_p, c_void_p], is_capturing)
+    for _ in range(3):
+        module["add"][1, N](x, x, y, N)
+    assert asked == [Tensor.stream] * 3
+
+
 def test_chosen_stream_is_used(module, library, tensor, calls):
     launched, _ = calls
     with cyrt.Stream() as chosen:
