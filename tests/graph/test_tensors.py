@@ -18,6 +18,7 @@ from outside import SOURCE, Library, edges, only_batches
 from producers import CupyArray, CupyModule, Tensor, capsule_of, functions
 
 import cyrt
+from cyrt import tape
 
 N = 256
 COMPLEX = r"""
@@ -640,6 +641,23 @@ def test_each_launch_describes_a_tensor_once(module, library, batched):
         work()
     assert Tensor.described == described + 16
     assert Tensor.asked == asked + 8
+
+
+@only_replay
+def test_an_array_that_is_written_beside_tensors_is_of_another_version(module, library):
+    """That is so as long as a tape is kept, also where the launch is replayed."""
+    x, own = Tensor(library), cyrt.zeros(N)
+    _, pull = cyrt.vjp(lambda t: t * t, cyrt.asarray(3.0))
+    versions = [tape.versions_of(own)]
+
+    def work():
+        for _ in range(8):
+            module["add"][1, N](own, x, own, N)
+            versions.append(tape.versions_of(own))
+
+    assert replayed(12, work)[-1] >= 7
+    assert versions == sorted(set(versions))
+    assert pull(cyrt.ones(()))[0].item() == 6
 
 
 @only_replay
