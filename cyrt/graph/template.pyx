@@ -19,6 +19,7 @@ from cyrt.graph.exact_key cimport (
     MOST_WORDS, NO_LIMIT, SETS, Set, Slot, add_word, begin_key, find, forget_launch_plans, insert,
     remove,
 )
+from cyrt.graph.hazards cimport note_writes
 from cyrt.graph.pattern cimport Word, lay, room_of
 from cyrt.graph.recorder cimport commit_if_complete, encoder_of, record
 from cyrt.graph.recording cimport (
@@ -36,6 +37,7 @@ from cyrt.runtime.outside cimport is_outside
 from cyrt.runtime.pool cimport allocate, is_own
 from cyrt.runtime.state cimport LARGE, OVERWRITE, READ, WRITE, Access, StreamState
 from cyrt.runtime.stream cimport Stream, current_state
+from cyrt.runtime.taping cimport num_tapes
 
 cdef enum:
     SPREAD = 4096           # bytes between two addresses of a capture
@@ -450,6 +452,8 @@ cdef bint replay_kernel(StreamState* stream, TemplateKernel kernel, int i,
         return False
     hold_kernel(stream, <PyObject*>kernel)
     replay_next(stream, own, num_uses)
+    if num_tapes:
+        note_writes(own, num_uses)
     return True
 
 

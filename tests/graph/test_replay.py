@@ -2205,6 +2205,29 @@ def test_a_write_that_is_replayed_raises_the_version(setting, module, write, ins
     assert stats["replayed"] > stats["operations"] // 2
 
 
+def test_a_replayed_call_of_a_library_makes_a_value_stale(
+    setting, library, fresh_templates, pooled
+):
+    """It writes what the gradient of an operation before it needs."""
+    setting(CYRT_REPLAY="1", CYRT_FUSE="0")
+    with cyrt.Stream():
+        encoder = cyrt.current_encoder()
+        vectors = Vectors()
+        shape = vectors.host[0].shape
+        x, weight = cyrt.ones(shape), cyrt.asarray(vectors.out, dtype="float32", shape=shape)
+
+        def run(x):
+            y = x * weight
+            record_call(library.scaled, vectors)  # writes the weight
+            return cyrt.sum(y + 1)
+
+        for _ in range(2 * SETTLING):
+            with pytest.raises(RuntimeError, match="needs a value that was written in place"):
+                cyrt.grad(run)(x)
+            cyrt.commit()
+        assert encoder.stats()["replayed"] > 0
+
+
 # Calls of linear algebra and Fourier transforms that differ in one thing.
 MATRIX = np.eye(4, dtype=np.float32) * 8 + np.arange(16, dtype=np.float32).reshape(4, 4) / 16
 OTHER_CALLS = {
