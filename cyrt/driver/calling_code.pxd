@@ -4,8 +4,9 @@ from cpython.object cimport PyObject
 
 cdef extern from *:
     """
-    /* Return the code of the first frame, outwards, whose file is not in a folder, and set the
-       instruction that it executes, an offset into the code. NULL: there is no such frame. */
+    /* Return a new reference to the code of the first frame, outwards, whose file is not in a
+       folder, and set the instruction that it executes, an offset into the code. NULL: there is no
+       such frame. */
     static PyObject* cyrt_calling_code(PyObject* folder, int* offset) {
         static PyCodeObject* last = NULL;       /* the code that was found last: owned */
         PyFrameObject* frame = PyEval_GetFrame();

@@ -4,6 +4,7 @@
 import os
 
 from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF
 from libc.stdlib cimport calloc, free
 
 from cyrt.driver import frames
@@ -41,6 +42,10 @@ cdef long long site_of(str function, str text) except -1:
     cdef PyObject* code = cyrt_calling_code(<PyObject*>folder, &instruction)
     cdef Site site = Site(code, <PyObject*>function, <PyObject*>text, instruction, 0)
     cdef const Site* slot
+    cdef object held = None
+    if code != NULL:
+        held = <object>code
+        Py_DECREF(held)         # That call's reference; `held` is one until the end.
     if code != NULL and num_slots:
         slot = slot_of(&site)
         if slot.function != NULL:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 
 import numpy as np
@@ -129,6 +130,16 @@ def test_a_repeated_failure_names_each_line():
     with pytest.raises(linalg.LinAlgError) as caught:
         cyrt.synchronize()
     assert str(caught.value) not in found
+
+
+def test_calls_add_no_references_to_the_code_that_calls():
+    def count():
+        for _ in range(20):
+            linalg.inv(batch())
+        return sys.getrefcount(count.__code__)
+
+    count()  # The interpreter specialises its instructions, which are sites of their own.
+    assert count() == count()
 
 
 def test_pivots_of_another_matrix():
