@@ -55,7 +55,16 @@ for _each in DTYPES:
         else -1 if _each.kind not in "fc" or _each.itemsize == 2 else _each.code
 
 cdef extern from *:
+    """
+    #if PY_VERSION_HEX >= 0x030E0000
+    #define CYRT_FORGET_HASH(tuple) (((PyTupleObject*)(tuple))->ob_hash = -1)
+    #else
+    #define CYRT_FORGET_HASH(tuple) ((void)0)
+    #endif
+    """
     object PyType_GenericAlloc(PyTypeObject* cls, Py_ssize_t items)
+    # Store in a new tuple that its hash is not known; from Python 3.14 on, 0 would be its hash.
+    void CYRT_FORGET_HASH(object tuple) noexcept
 
 # Texts of errors; {} is the number of the matrix.
 cdef str NOT_POSITIVE = "matrix {} is not positive definite"
@@ -206,6 +215,7 @@ cdef object named(object names, object first, object second, object third=None):
     """Return a named tuple. Its class's constructor is a Python function, which takes the host
     longer than the rest of a call."""
     cdef object found = PyType_GenericAlloc(<PyTypeObject*>names, 2 if third is None else 3)
+    CYRT_FORGET_HASH(found)
     Py_INCREF(first)
     PyTuple_SET_ITEM(found, 0, first)
     Py_INCREF(second)

@@ -315,6 +315,18 @@ def flat(result):
     return list(result) if isinstance(result, tuple) else [result]
 
 
+@pytest.mark.parametrize("function", [linalg.qr, linalg.svd], ids=lambda f: f.__name__)
+def test_results_with_names_are_tuples(function):
+    """Their constructor is not called, but they are what it returns."""
+    found = function(cyrt.eye(3))
+    other = type(found)(*found)
+    assert isinstance(found, tuple)
+    assert found == other
+    with pytest.raises(TypeError, match="unhashable type"):
+        hash(found)
+    assert hash(found._replace(**dict.fromkeys(found._fields, 1))) == hash((1,) * len(found))
+
+
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
 def test_a_batch_equals_its_matrices(rng, function):
     x = np.stack([positive(rng, 6, 50, "float32") for _ in range(12)])
