@@ -95,11 +95,15 @@ cdef CUresult launch_pattern(StreamState* stream, const Pattern* pattern, const 
     return cu.cuLaunchKernelEx(&config, function, pointers, NULL)
 
 
-cdef CUresult launch_child(StreamState* stream, CUgraph graph) noexcept nogil:
+cdef CUresult launch_child(StreamState* stream, CUgraph graph,
+                           const char** call) noexcept nogil:
     cdef CUgraphExec executable
     cdef CUstreamCaptureMode before = relax()
-    cdef CUresult result = instantiate_graph(&executable, graph)
+    cdef CUresult result
+    call[0] = b"cuGraphInstantiateWithFlags"
+    result = instantiate_graph(&executable, graph)
     if result == CUDA_SUCCESS:
+        call[0] = b"cuGraphLaunch"
         result = cu.cuGraphLaunch(executable, stream.handle)
         cu.cuGraphExecDestroy(executable)
     restore(before)
@@ -128,8 +132,7 @@ cdef CUresult launch_node(StreamState* stream, Recording* recording, int i, void
             call[0] = b"cuMemcpyAsync"
             result = cu.cuMemcpyAsync(words[0], words[1], words[2], stream.handle)
         elif node.kind != EMPTY:
-            call[0] = b"cuGraphLaunch"
-            result = launch_child(stream, <CUgraph>words[0])
+            result = launch_child(stream, <CUgraph>words[0], call)
     return result
 
 

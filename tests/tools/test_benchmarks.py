@@ -24,6 +24,7 @@ CASES = {
     "fusion": ("heat by slices × 20", "cyrt, fused"),
     "indexing": ("take_along_axis, 256 rows of 1,024 float32", "cyrt: 4 MB moved"),
     "interop": ("kernel, cyrt's arrays", "inside batch()"),
+    "large_fusion": ("16 additions, 16,384 floats", "cyrt, fused"),
     "linalg": ("svd 3 × 4²", "cyrt: float32"),
     "norms": ("layer_norm_vjp", "cyrt: 96 × 128 bfloat16"),
     "products": ("16 rows by matrix", "cyrt: bfloat16, (16, 96) by (96, 96)"),
