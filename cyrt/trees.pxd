@@ -17,5 +17,9 @@ cdef class Structure:
     cdef readonly Py_ssize_t num_leaves
 
 # Append the leaves of a nest; return whether it has a given structure, or False with some leaves
-# appended.
-cdef bint append_like(Structure structure, nest, leaf, list leaves) except -1
+# appended. `in_order`: whether its dicts must have their keys in the same order.
+cdef bint append_like(Structure structure, nest, leaf, list leaves, bint in_order) except -1
+
+# Return a structure whose dicts have their keys in the order of the keys' texts: it is the same for
+# equal dicts.
+cdef Structure with_sorted_keys(Structure structure)

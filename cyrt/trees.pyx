@@ -39,7 +39,7 @@ cdef class Structure:
             There are other keys, another length, or a leaf where this structure has a nest.
         """
         cdef list leaves = []
-        if not append_like(self, nest, leaf, leaves):
+        if not append_like(self, nest, leaf, leaves, False):
             refuse_unlike(self, nest, leaf, name)
             raise RuntimeError(f"{name} changed while it was read")
         return leaves
@@ -195,7 +195,7 @@ cdef inline bint is_leaf(value, leaf) except -1:
     return type(value) is leaf or isinstance(value, leaf)
 
 
-cdef bint append_like(Structure structure, nest, leaf, list leaves) except -1:
+cdef bint append_like(Structure structure, nest, leaf, list leaves, bint in_order) except -1:
     """Append the leaves of a nest; return whether it has a given structure."""
     cdef Structure child
     cdef Py_ssize_t i, count
@@ -211,6 +211,8 @@ cdef bint append_like(Structure structure, nest, leaf, list leaves) except -1:
     count = len(structure.children)
     if structure.kind != DATACLASS and len(nest) != count:
         return False
+    if in_order and structure.kind == DICT and tuple(<dict>nest) != structure.keys:
+        return False
     for i in range(count):
         child = <Structure>structure.children[i]
         if structure.kind == DICT:
@@ -223,9 +225,22 @@ cdef bint append_like(Structure structure, nest, leaf, list leaves) except -1:
             each = (<list>nest)[i]
         else:
             each = (<tuple>nest)[i]
-        if not append_like(child, each, leaf, leaves):
+        if not append_like(child, each, leaf, leaves, in_order):
             return False
     return True
+
+
+cdef Structure with_sorted_keys(Structure structure):
+    """Return a structure whose dicts have their keys in the order of the keys' texts."""
+    cdef list children = [with_sorted_keys(<Structure>each) for each in structure.children]
+    cdef list order = list(range(len(children)))
+    if structure.kind == DICT:
+        texts = [repr(each) for each in structure.keys]
+        order.sort(key=texts.__getitem__)
+    return new_structure(
+        structure.kind, structure.type,
+        tuple([structure.keys[i] for i in order]) if structure.keys else (),
+        tuple([children[i] for i in order]), structure.num_leaves)
 
 
 cdef int refuse_unlike(Structure structure, nest, leaf, str name) except -1:

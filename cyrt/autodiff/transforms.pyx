@@ -78,7 +78,7 @@ cdef class Inputs:
         if isinstance(nest, Array):
             known = None
             self.leaves.append(nest)
-        elif known is None or not append_like(known, nest, LEAVES, self.leaves):
+        elif known is None or not append_like(known, nest, LEAVES, self.leaves, True):
             del self.leaves[first:]
             found, known = flatten(nest, LEAVES, self.path(place))
             self.leaves += found

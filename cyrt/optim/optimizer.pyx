@@ -31,7 +31,7 @@ from cyrt.ops.reduce import sum as sum_of
 from cyrt.optim.schedules import Schedule
 from cyrt.optim.state import State
 from cyrt.runtime.stream cimport current_state
-from cyrt.trees cimport Structure, append_like
+from cyrt.trees cimport Structure, append_like, with_sorted_keys
 from cyrt.trees import flatten
 
 cdef enum:
@@ -216,10 +216,12 @@ cdef class Optimizer:
         return params, state
 
     cdef Structure take_leaves(self, params, list leaves):
-        """Append the leaves of parameters; return their structure."""
+        """Append the leaves of parameters; return their structure. Equal dicts have one order of
+        leaves, which is that of the moments, whichever order their entries have."""
         cdef Structure structure = self.structure
-        if structure is None or not append_like(structure, params, Array, leaves):
-            leaves[:], structure = flatten(params, Array, "params")
+        if structure is None or not append_like(structure, params, Array, leaves, False):
+            structure = with_sorted_keys(flatten(params, Array, "params")[1])
+            leaves[:] = structure.flatten(params, Array, "params")
             self.structure = structure
         return structure
 

@@ -12,9 +12,10 @@ __all__ = ["State"]
 class State(NamedTuple):
     """The state of an optimizer for the parameters of one element type.
 
-    A moment has the elements of all parameters, one parameter after the other. Each begins at a
-    tile, which is 4,096 bytes of the moment: 1,024 elements of float32 or 512 of float64. So the
-    arrays for equal nests of parameters have equal lengths, and can be saved and restored.
+    A moment has the elements of all parameters, one parameter after the other; those of a dict are
+    in the order of the texts of their keys, not in that of its entries. Each begins at a tile,
+    which is 4,096 bytes of the moment: 1,024 elements of float32 or 512 of float64. So the arrays
+    for equal nests of parameters have equal lengths, and can be saved and restored.
 
     Attributes
     ----------

@@ -55,6 +55,17 @@ def test_a_gradient_has_the_structure_of_its_argument(params):
         np.testing.assert_allclose(gradient.numpy(), 2 * leaf.numpy())
 
 
+def test_a_function_sees_the_entries_of_a_dict_in_their_own_order():
+    f = cyrt.grad(lambda p: (next(iter(p.values())) ** 2).sum())
+    a, b = cyrt.asarray([1.0]), cyrt.asarray([10.0])
+    for params in ({"a": a, "b": b}, {"b": b, "a": a}):
+        first, second = params
+        gradient = f(params)
+        assert list(gradient) == [first, second]
+        assert gradient[first].tolist() == [2 * params[first].item()]
+        assert gradient[second].tolist() == [0.0]
+
+
 def test_several_arguments_and_what_else_a_function_returns():
     def f(x, y, scale=1.0):
         return total(x * y) * scale, "aside"

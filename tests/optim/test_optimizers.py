@@ -159,6 +159,18 @@ def test_nests_of_all_kinds_are_stepped_in_place():
     assert params["rest"][0].item() == -3
 
 
+def test_the_order_of_the_entries_of_a_dict_decides_nothing():
+    """A state belongs to equal parameters, whatever else the optimizer stepped in between."""
+    optimizer, w = optim.sgd(0.5, momentum=0.5), [cyrt.zeros(2), cyrt.zeros(2)]
+    grads = {"a": cyrt.ones(2), "b": cyrt.full(2, 100.0)}
+    params = {"a": w[0], "b": w[1]}
+    state = optimizer.init(params)
+    for each in (params, dict(reversed(params.items())), params):
+        optimizer.init(cyrt.zeros(1))  # the next step finds no structure that it knows
+        optimizer.update(grads, state, each)
+    assert [each.tolist() for each in w] == [[-2.125] * 2, [-212.5] * 2]
+
+
 def test_a_nest_without_elements_has_an_empty_state():
     optimizer = optim.adam(0.1)
     for params in ({}, [], None, [cyrt.zeros(0)], cyrt.zeros((3, 0))):
