@@ -6,7 +6,10 @@ operand was broadcast, and casts them to its type. For complex numbers they are 
 conjugated.
 """
 
+import cmath
 import math
+
+from numpy import complexfloating
 
 from cyrt import tape
 from cyrt.ndarray import Array
@@ -60,10 +63,17 @@ def _pow_base(g, x1, x2):
     return g * where(none, 0.0, x2 * where(none, 1.0, x1) ** (x2 - 1))
 
 
+def _log(number):
+    """The logarithm of a number that is not zero: NaN for a negative one, as of arrays."""
+    if isinstance(number, (complex, complexfloating)):
+        return cmath.log(number)
+    return math.log(number) if number > 0 else math.nan
+
+
 def _pow_exponent(g, x1, result):
     """log(x1) * x1**x2, and 0 for the base 0."""
     if not isinstance(x1, Array):
-        return g * (result * math.log(x1)) if x1 > 0 else _where(False, g)
+        return _where(False, g) if x1 == 0 else g * (result * _log(x1))
     return g * where(f.equal(x1, 0), 0.0, result * f.log(where(f.equal(x1, 0), 1.0, x1)))
 
 
