@@ -416,18 +416,14 @@ cdef int check_others(Rule rule, PyObject** arguments, Py_ssize_t count) except 
         if i == rule.out:
             continue
         value = <object>arguments[i]
-        items = (value,) if isinstance(value, Memory) else value \
-            if isinstance(value, (list, tuple)) else ()
         for j in range(rule.num_operands):
             if rule.operands[j] == i and (rule.sequence or isinstance(value, Memory)):
                 break
         else:
-            for each in items:
-                if isinstance(each, Memory) and is_followed(each):
-                    raise TypeError(
-                        f"{rule.name}: {rule.parameters[i] if i < len(rule.parameters) else i}: "
-                        "there is no gradient of this argument; stop_gradient() makes a constant "
-                        "of it")
+            if is_any_followed(value):
+                raise TypeError(
+                    f"{rule.name}: {rule.parameters[i] if i < len(rule.parameters) else i}: "
+                    "there is no gradient of this argument; stop_gradient() makes a constant of it")
     return 0
 
 
@@ -663,7 +659,7 @@ def record_put(Array x not None, key, value):
     """Assign ``x[key] = value`` as one call if the tape follows one of them. Return whether it
     does."""
     cdef Thread* thread = this_thread()
-    if isinstance(value, (list, tuple)) and any([isinstance(each, Array) for each in value]):
+    if isinstance(value, (list, tuple)) and is_any_followed(value):
         value = functions.asarray(value, dtype=x.dtype, device=x.device)
     if thread.tape and not thread.suspended and thread.live:
         accept_write(x, key, value)
@@ -855,11 +851,12 @@ cdef class Differentiable:
 
 
 cdef bint is_any_followed(object value) except -1:
+    """Return whether the tape follows a value, or one in nested sequences."""
     if isinstance(value, Memory):
         return is_followed(value)
     if isinstance(value, (list, tuple)):
         for each in value:
-            if isinstance(each, Memory) and is_followed(each):
+            if is_any_followed(each):
                 return True
     return False
 

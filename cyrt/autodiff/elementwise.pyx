@@ -180,27 +180,20 @@ tape.register(chosen, "x1", lambda g, condition: _where(condition, g), strict=Fa
 tape.register(chosen, "x2", lambda g, condition: where(condition, 0.0, g), strict=False)
 
 
-def _above(x, bound):
-    return True if bound is None else f.greater_equal(x, bound)
-
-
-def _clip(g, x, min, max, a_min, a_max):
+def _clip(g, x, min, max):
     """1 inside and at the bounds."""
-    low, high = (min if min is not None else a_min), (max if max is not None else a_max)
-    if low is not None:
-        g = _where(f.greater_equal(x, low), g)
-    return g if high is None else _where(f.less_equal(x, high), g)
+    if min is not None:
+        g = _where(f.greater_equal(x, min), g)
+    return g if max is None else _where(f.less_equal(x, max), g)
 
 
-def _clip_min(g, x, min, max, a_max):
-    high = max if max is not None else a_max
+def _clip_min(g, x, min, max):
     g = _where(f.less(x, min), g)
-    return g if high is None else _where(f.less_equal(min, high), g)
+    return g if max is None else _where(f.less_equal(min, max), g)
 
 
-def _clip_max(g, x, min, max, a_min):
-    low = min if min is not None else a_min
-    below = x if low is None else f.maximum(x, low)
+def _clip_max(g, x, min, max):
+    below = x if min is None else f.maximum(x, min)
     return _where(f.greater(below, max), g)
 
 

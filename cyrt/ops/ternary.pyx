@@ -161,8 +161,6 @@ def clip(x, /, min=None, max=None, out=None, *, a_min=None, a_max=None):
     >>> cyrt.clip(cyrt.asarray([-2, 0, 5]), 0, 3)
     Array([0, 0, 3], dtype=int64)
     """
-    if recording and (is_followed(x) or is_followed(min) or is_followed(max) or is_followed(out)):
-        return record_call(clip, (x, min, max, out, a_min, a_max))
     cdef PyObject* operands[3]
     cdef Array array
     cdef int code, i
@@ -186,6 +184,8 @@ def clip(x, /, min=None, max=None, out=None, *, a_min=None, a_max=None):
             check_device(each, array, "clip", name)
     min = None if min is None else convert_choice("clip", min, array, array)
     max = None if max is None else convert_choice("clip", max, array, array)
+    if recording and (is_followed(x) or is_followed(min) or is_followed(max) or is_followed(out)):
+        return record_call(clip, (x, min, max, out, None, None))
     code = array.code
     if code == BOOL:        # the type that all promote to
         for each in (min, max):

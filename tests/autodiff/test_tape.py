@@ -1110,6 +1110,33 @@ def test_a_list_of_values_is_written():
     assert value.item() == 5.0 + 2 * 15.0 + 3 * 7.0 + 4 * 3.0
     assert gradient.tolist() == [2 * 5.0 + 4.0, 2 * 3.0 + 1.0]
 
+    def f(x):
+        y = cyrt.zeros((2, 2), x.dtype)
+        y[:] = [[x[0] * x[1], 7.0], (1.0, x[1])]
+        return total(y * values([1.0, 2.0], [3.0, 4.0]))
+
+    assert cyrt.grad(f)(values(3.0, 5.0)).tolist() == [5.0, 3.0 + 4.0]
+
+
+@pytest.mark.parametrize("name", ["min", "max", "a_min", "a_max"])
+@pytest.mark.parametrize("other", [False, True], ids=["constant", "followed"])
+@pytest.mark.parametrize("kind", ["array", "list", "nested"])
+def test_bounds_that_follow_from_an_argument_have_a_gradient(name, other, kind):
+    def f(x):
+        bound = {"array": x, "list": [x[0], x[1]], "nested": [(x[0], x[1]), [x[0] * x[1], 9.0]]}
+        own = x * 0.0 + 10.0 if other else values(10.0, 10.0)
+        return total(cyrt.clip(own if "max" in name else -own, **{name: bound[kind]}))
+
+    expected = [1.0 + 5.0, 1.0 + 3.0] if kind == "nested" else [1.0, 1.0]
+    if "max" in name:  # 15 is beyond the array
+        expected = [1.0, 1.0]
+    assert cyrt.grad(f)(values(3.0, 5.0)).tolist() == expected
+
+
+def test_an_argument_without_a_gradient_is_found_in_nested_sequences():
+    with pytest.raises(TypeError, match="sum: initial: there is no gradient of this argument"):
+        cyrt.grad(lambda x: cyrt.sum(x, initial=[[x[0]]]))(values(1.0, 2.0))
+
 
 def interrupted(function, x, stop):
     """Call a function of x, and raise KeyboardInterrupt before line `stop` of those that cyrt's
