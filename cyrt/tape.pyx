@@ -8,6 +8,7 @@ from libc.string cimport memset
 
 import inspect
 import os
+from dataclasses import fields, is_dataclass
 
 from cyrt.builtin import catalogue
 from cyrt.builtin.entry cimport MAX_OPS, op_code
@@ -1256,4 +1257,6 @@ def versions_of(value):
         return sum(map(versions_of, value.values()))
     if isinstance(value, (tuple, list)):
         return sum(map(versions_of, value))
+    if is_dataclass(value) and not isinstance(value, type):
+        return sum([versions_of(getattr(value, each.name)) for each in fields(value)])
     return version_of(<PyObject*>value)

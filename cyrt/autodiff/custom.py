@@ -132,7 +132,8 @@ class custom_vjp:  # the name of JAX's class
         ----------
         forward : callable
             It takes the function's arguments, and returns a pair of the function's result and
-            whatever `backward` needs.
+            whatever `backward` needs. Arrays in it, alone or in nests, must not be written before
+            `backward` has run; this is checked.
         backward : callable
             It takes what `forward` kept, and the gradient of the result. It returns a tuple with
             the gradient of each argument, also of those with defaults. A gradient has the
@@ -200,20 +201,21 @@ class _Call:
                 f"{type(found).__name__}"
             )
         self.results = _Results(found[0], constants, self.name)
+        self.kept = found[1]
         if not self.again:
-            self.kept = found[1]
-            self.versions = tape.versions_of(self.kept)
             self.arguments.others = [None] * len(self.arguments.others)
+        self.versions = tape.versions_of((self.kept, self.arguments.others))
 
     def gradients(self, g: list[Array | None]) -> list[Array | None]:
         kept = self.kept
+        if tape.versions_of((kept, self.arguments.others)) != self.versions:
+            raise RuntimeError(
+                f"{self.name}: what forward kept for the gradient{' or an argument' * self.again} "
+                "was written in place since"
+            )
         if self.again:
             with keys.used_again(self.used):
                 kept = self.forward(*self.arguments.others)[1]
-        elif tape.versions_of(kept) != self.versions:
-            raise RuntimeError(
-                f"{self.name}: what forward kept for the gradient was written in place since"
-            )
         found = self.backward(kept, self.results.fill(g))
         structures = self.arguments.structures
         if not isinstance(found, (tuple, list)) or len(found) != len(structures):
@@ -362,5 +364,6 @@ def _compute_again(
     return gradients
 
 
+_called.__name__, _computed.__name__ = "custom_vjp", "checkpoint"  # their names in messages
 tape.register(_called, "arrays", lambda g, call: call.gradients(g), sequence=True)
 tape.register(_computed, "arrays", _compute_again, sequence=True)

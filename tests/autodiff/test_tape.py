@@ -794,12 +794,25 @@ def test_a_wrong_gradient_is_refused(gradient, error, match):
         cyrt.grad(lambda x: total(wrong(x)))(values(1.0, 2.0))
 
 
-def test_what_is_kept_is_not_written():
+@dataclass
+class Kept:
+    value: Any
+
+
+@pytest.mark.parametrize(
+    "keep", [lambda x: x, lambda x: {"x": [x]}, Kept], ids=["array", "nest", "dataclass"]
+)
+@pytest.mark.parametrize("levels", [1, 2])
+def test_what_is_kept_is_not_written(keep, levels):
     @cyrt.custom_vjp
     def square(x):
         return x * x
 
-    square.defvjp(lambda x: (x * x, x), lambda x, g: (g * x * 2.0,))
+    def backward(kept, g):
+        x = kept["x"][0] if isinstance(kept, dict) else getattr(kept, "value", kept)
+        return (g * x * 2.0,)
+
+    square.defvjp(lambda x: (x * x, keep(x)), backward)
 
     def f(x):
         y = x * 2.0
@@ -807,7 +820,37 @@ def test_what_is_kept_is_not_written():
         y += 1.0
         return total(z)
 
+    g = cyrt.grad(f)
     with pytest.raises(RuntimeError, match="square: what forward kept"):
+        (g if levels == 1 else cyrt.grad(lambda x: total(g(x))))(values(1.0, 2.0))
+
+
+def test_constants_of_a_rule_are_not_written_where_levels_are_nested():
+    factor = values(3.0, 3.0)
+
+    @cyrt.custom_vjp
+    def scaled(x):
+        return x * factor
+
+    scaled.defvjp(lambda x: (x * factor, factor), lambda kept, g: (g * kept,))
+
+    def f(x):
+        z = scaled(x)
+        factor.fill(0.0)
+        return total(z)
+
+    with pytest.raises(RuntimeError, match="scaled: what forward kept"):
+        cyrt.grad(lambda x: total(cyrt.grad(f)(x) * x))(values(1.0, 2.0))
+
+
+def test_the_error_about_an_argument_of_a_checkpoint_names_it():
+    def f(x):
+        y = x * 1.0
+        z = cyrt.checkpoint(cyrt.square)(y)
+        y.fill(0.0)
+        return total(z)
+
+    with pytest.raises(RuntimeError, match="the gradient of checkpoint, called at .*test_tape.py"):
         cyrt.grad(f)(values(1.0, 2.0))
 
 
