@@ -130,6 +130,17 @@ cdef object source_of(Rule rule, str name):
 
 
 cdef GradientPlan make_plan(Rule rule, unsigned int operands):
+    cdef Thread* thread = this_thread()
+    # The collector may run finalizers here: what they compute does not come between the parents of
+    # the node that begins.
+    thread.suspended += 1
+    try:
+        return new_plan(rule, operands)
+    finally:
+        thread.suspended -= 1
+
+
+cdef GradientPlan new_plan(Rule rule, unsigned int operands):
     cdef GradientPlan plan = GradientPlan()
     cdef Part part
     cdef list sources = []
@@ -702,6 +713,15 @@ cdef int add_call(Tape tape, Rule rule, PyObject** arguments, Py_ssize_t count, 
 cdef object other_value(Tape tape, Rule rule, Kind kind, object value, object result):
     """Return what is kept of an argument that has been overwritten, or whose values are not
     needed."""
+    cdef Thread* thread = this_thread()
+    thread.suspended += 1       # as in make_plan: the node is not complete
+    try:
+        return own_value(tape, rule, kind, value, result)
+    finally:
+        thread.suspended -= 1
+
+
+cdef object own_value(Tape tape, Rule rule, Kind kind, object value, object result):
     if tape.overwritten is not None and value is result:
         value = tape.overwritten
     if kind == SHAPE:

@@ -446,6 +446,41 @@ def test_a_view_from_before_a_value_was_written_is_stale():
         cyrt.grad(f)(values(1.0, 2.0))
 
 
+def test_a_finalizer_in_the_middle_of_a_call_changes_no_gradient(python):
+    """The first call with these operands makes a plan, where the collector may run."""
+    done = python(
+        """
+        import gc
+        import cyrt
+
+        def f(x):
+            y, w = x * 2.0, cyrt.exp(x)
+
+            class Finalized:
+                def __del__(self):
+                    finalized.append(w * y)
+
+            garbage = Finalized()
+            garbage.itself = garbage
+            del garbage
+            gc.set_threshold(1, 1, 1)
+            gc.enable()
+            z = cyrt.hypot(4.0, y)
+            gc.disable()
+            return z
+
+        finalized = []
+        gc.disable()
+        x = cyrt.asarray(1.5, "float64")
+        assert cyrt.grad(f)(x).item() == 2.0 * 3.0 / 5.0
+        assert finalized
+        finalized.clear()
+        """,
+        CYRT_DEVICE="emulated",
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_values_may_be_written_between_the_result_and_its_pull_back():
     x = values(1.0, 2.0)
     _, pull = cyrt.vjp(lambda x: x * x, x)
