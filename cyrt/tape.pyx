@@ -1229,10 +1229,22 @@ cdef class Level:
 
 
 def detach(Array x not None):
-    """Return a view of an array that the tape does not follow."""
-    cdef Array view = view_of(x, x.code, x.ndim_, x.dims, x.steps, 0)
-    view.tape = 0
-    return view
+    """Return an array of the same values that the tape does not follow: a view. It is a copy if the
+    tape has recorded a write through `x`, for then no other array of the memory may be used."""
+    cdef Thread* thread = this_thread()
+    cdef Block* block = block_of(x)
+    cdef Array constant
+    if block != NULL and x.tape and x.tape == thread.tape and x.version == block.version \
+            and block.tape == (x.tape << 24 | block.generation & 0xffffff):
+        thread.suspended += 1
+        try:
+            constant = x.copy()
+        finally:
+            thread.suspended -= 1
+    else:
+        constant = view_of(x, x.code, x.ndim_, x.dims, x.steps, 0)
+    constant.tape = 0
+    return constant
 
 
 def follows(list arrays not None):

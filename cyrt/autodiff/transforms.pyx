@@ -370,7 +370,7 @@ def stop_gradient(x):
     Returns
     -------
     Array or nest
-        Views of the arrays.
+        Views of the arrays, or copies of those that the differentiated function has written.
 
     Notes
     -----

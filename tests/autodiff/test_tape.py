@@ -446,6 +446,25 @@ def test_a_view_from_before_a_value_was_written_is_stale():
         cyrt.grad(f)(values(1.0, 2.0))
 
 
+@pytest.mark.parametrize("part", [slice(None), slice(1, None)], ids=["whole", "part"])
+def test_an_array_that_was_written_is_an_argument_and_a_constant(part):
+    @cyrt.custom_vjp
+    def square(x):
+        return x * x
+
+    square.defvjp(lambda x: (x * x, x), lambda x, g: (g * x * 2.0,))
+
+    def f(x):
+        y = x * 1.0
+        y[part] += 1.0
+        constant = cyrt.stop_gradient(y)
+        return total(cyrt.checkpoint(cyrt.square)(y) + square(y) + constant * y)
+
+    y = np.array([1.0, 2.0])
+    y[part] += 1.0
+    assert cyrt.grad(f)(values(1.0, 2.0)).tolist() == (5 * y).tolist()
+
+
 def test_a_finalizer_in_the_middle_of_a_call_changes_no_gradient(python):
     """The first call with these operands makes a plan, where the collector may run."""
     done = python(
