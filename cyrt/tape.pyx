@@ -179,7 +179,8 @@ cdef inline PyObject* plan_of(Rule rule, unsigned int operands) except NULL:
     if rule.last_plan is None or rule.last_operands != operands:
         plan = rule.plans.get(operands)
         if plan is None:
-            plan = rule.plans[operands] = make_plan(rule, operands)
+            # Another thread may have made it meanwhile, and its calls hold no reference.
+            plan = rule.plans.setdefault(operands, make_plan(rule, operands))
         rule.last_plan, rule.last_operands = plan, operands
     return <PyObject*>rule.last_plan
 

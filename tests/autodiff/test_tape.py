@@ -1349,3 +1349,36 @@ def test_steps_keep_memory_flat():
         f(x)
     cyrt.synchronize()
     assert cyrt.memory_stats()["in_use"] == before
+
+
+def test_threads_that_call_a_function_for_the_first_time(python):
+    """Each makes what is known of the call, and all use what was first: no call holds it."""
+    done = python(
+        """
+        import inspect, sys, threading, time
+        import cyrt
+
+        signature = inspect.signature
+
+        def signature_with_a_pause(function):
+            time.sleep(0.002)
+            return signature(function)
+
+        inspect.signature = signature_with_a_pause
+        x, found, start = cyrt.asarray([1.0, 2.0]), [], threading.Barrier(4)
+
+        def work():
+            start.wait()
+            for _ in range(10):
+                gradient = cyrt.grad(lambda z: (cyrt.hypot(z, x) * cyrt.atan2(x, z)).sum())
+                found.append(gradient(x).tolist())
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+        assert len(found) == 40 and all(each == found[0] for each in found), found
+        """
+    )
+    assert done.returncode == 0, done.stderr
