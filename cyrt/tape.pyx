@@ -461,7 +461,7 @@ cdef int refuse_write(Rule rule) except -1:
         "x = x.copy(), or compute a new array, such as x + y or cyrt.where(...)")
 
 
-# What is known of a call before the function runs.
+# The state of a call before the function runs.
 cdef struct Call:
     unsigned long long mask         # levels that follow an operand; 0: the result is a constant
     unsigned long long versions     # sum of the versions of the arguments that are kept

@@ -1,4 +1,4 @@
-"""What a benchmark measured."""
+"""The result of a benchmark."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ cdef struct FftLaunch:
 cdef struct FftPlan:
     int count
     PyObject* tables        # a Buffer, which the plan's entry holds
-    long long[STORAGES] nbytes        # the workspaces' bytes
+    long long[STORAGES] nbytes      # the workspaces' bytes
     FftLaunch[LAUNCHES] launches
 
 cdef int FFT = op_code("fft")
@@ -213,7 +213,7 @@ cdef object make_plan(Recorder encoder, FftPlan* plan, const Launch* launch, int
     points = transform.n // 2 if packed else transform.n
     if encoder.listed is None:
         tables, buffer = _shared_tables(ordinal, contexts[ordinal].epoch, dtype, points, longest,
-                                       packed)
+                                        packed)
     else:
         tables, buffer = tables_on(ordinal, dtype, points, longest, packed)
     plan.tables = <PyObject*>buffer

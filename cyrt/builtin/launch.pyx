@@ -6,14 +6,12 @@ from libc.string cimport memcmp, memcpy
 from cyrt.driver.table cimport MAX_DEVICES
 from cyrt.graph.child cimport ChildGraph
 from cyrt.graph.exact_key cimport MOST_WORDS, Key, times_forgotten
-from cyrt.graph.hazards cimport note_writes
 from cyrt.graph.recorder cimport encoder_of, record_kernel
 from cyrt.graph.recording cimport (
     LAUNCH, STEP, STEP_WORDS, EarlyLoad, Node, Recording, Step, Use, new_step, use_end,
 )
 from cyrt.graph.replay_call cimport (
-    geometry_of, is_same_use, is_verified, next_call, note_call, num_uses_of, params_of,
-    replay_next, step_of, uses_of,
+    geometry_of, is_same_use, next_call, num_uses_of, params_of, replay_copied, step_of, uses_of,
 )
 from cyrt.graph.template cimport (
     MOST_OPERANDS, Template, capture_opaque, record_opaque, record_template,
@@ -27,7 +25,7 @@ from cyrt.runtime.state cimport (
     MANAGED_MEMORY, OVERWRITE, PINNED_MEMORY, READ, WRITE, Access, Block, StreamState,
 )
 from cyrt.runtime.stream cimport current_state
-from cyrt.runtime.taping cimport num_tapes, recording, refuse_followed
+from cyrt.runtime.taping cimport recording, refuse_followed
 
 cdef int[MAX_DEVICES] multiprocessors
 
@@ -120,13 +118,7 @@ cdef inline bint replay(Recorder encoder, const Launch* launch, const void* para
         return False
     memcpy(params_of(stream, node), params, node.param_bytes)
     geometry_of(stream)[0] = launch.geometry
-    if is_verified(stream):
-        note_call(stream)
-        return False
-    replay_next(stream, uses, num_uses)
-    if num_tapes:
-        note_writes(uses, num_uses)
-    return True
+    return replay_copied(stream, NULL, uses, num_uses)
 
 
 cdef int refuse_operands(LoadedFunction function, const Operand* operands, int count) except -1:
@@ -239,13 +231,9 @@ cdef bint replay_described(Recorder encoder, Key* key, const Operand* operands,
     for i in range(num_uses):       # the operands have their blocks
         if not is_same_use(&uses[i], uses[i].block, stream) or not is_own(uses[i].block, stream):
             return False
-    if is_verified(stream):
-        note_call(stream)
+    if not replay_copied(stream, NULL, uses, num_uses):
         return False
     encoder.num_early_loads += step.early
-    replay_next(stream, uses, num_uses)
-    if num_tapes:
-        note_writes(uses, num_uses)
     return True
 
 

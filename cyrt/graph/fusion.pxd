@@ -124,7 +124,7 @@ cdef int abandon(Recording* script) except -1
 # Drop the Fusions of all scripts of a list, except those that are replayed or launched now.
 cdef void abandon_all(Recording* scripts) noexcept
 # Launch a script that has a Fusion: its fused plan, or else its plan. `unfit`: a value is alive
-# that the fused plan does not write. Return how many of its nodes count as patched. This runs no
-# Python code.
+# that the fused plan does not write; then the plan is launched. Return how many of its nodes count
+# as patched. The function runs no Python code.
 cdef int launch(Recording* script, Plan plan, bint unfit, PlanStats* stats,
                 Outcome* outcome) noexcept

@@ -39,7 +39,7 @@ cdef struct HistoryStep:
     unsigned int generation     # the block's generation when the operation was recorded
 
 cdef struct History:
-    HistoryStep* steps                 # a ring
+    HistoryStep* steps          # a ring
     unsigned long long count    # number of operations so far
     unsigned long long base     # operations from this one on are one program's
     unsigned long long judged   # number of operations whose `kept` is known

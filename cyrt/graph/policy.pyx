@@ -398,7 +398,7 @@ cdef bint commits_repeat(const History* history, int period) noexcept:
 
 
 cdef inline const HistoryStep* step_of(const History* history, int period, int since,
-                                int position) noexcept:
+                                       int position) noexcept:
     """Return the last operation at a position in a round that began so many operations ago."""
     position %= period
     return step_at(history, history.count - since + position - (period if position >= since else 0))

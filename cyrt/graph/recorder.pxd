@@ -51,8 +51,8 @@ cdef bint is_deferred(Recorder self) noexcept
 # recorded. It is, unless the caller's operations are inside a batch, a concurrent group, a capture,
 # a trace or an explained function.
 cdef bint launches_at_once(Recorder self) noexcept
-# Launch a kernel on another library's current stream, which is not being captured. Its memory is
-# that of that library, which has put all of its work there, and memory of cyrt that no other
+# Launch a kernel on another library's current stream, which is not being captured. The kernel uses
+# memory of that library, whose work on it is all on this stream, and memory of cyrt that no other
 # library uses.
 cdef int launch_on_producer(StreamState* producer, LoadedFunction function,
                             const Geometry* geometry, const char* params, Use* uses,

@@ -36,8 +36,8 @@ from cyrt.graph.recording cimport (
 )
 from cyrt.graph.replay cimport Replay
 from cyrt.graph.replay_call cimport (
-    admit_calls, geometry_of, hold_kernel, is_quiet, is_same_use, is_verified, next_call,
-    note_call, num_uses_of, params_of, replay_next, uses_of,
+    admit_calls, geometry_of, is_quiet, is_same_use, next_call, num_uses_of, params_of,
+    replay_copied, uses_of,
 )
 from cyrt.graph.scope cimport Scope, innermost
 from cyrt.runtime.captures cimport (
@@ -820,14 +820,7 @@ cdef bint replay_call(Recorder self, unsigned long long key, LoadedFunction func
             return False
     memcpy(params_of(stream, node), params, node.param_bytes)
     geometry_of(stream)[0] = geometry[0]
-    if is_verified(stream):
-        note_call(stream)
-        return False
-    hold_kernel(stream, <PyObject*>function)
-    replay_next(stream, own, num_uses)
-    if num_tapes:
-        hazards.note_writes(own, num_uses)
-    return True
+    return replay_copied(stream, <PyObject*>function, own, num_uses)
 
 
 cdef int record_kernel(Recorder self, LoadedFunction function, const Geometry* geometry,

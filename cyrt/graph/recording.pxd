@@ -29,6 +29,7 @@ cdef enum:
     LAUNCH = 1
     STEP = 2
     LAUNCH_ON_TENSORS = 3
+    CALL_IN_ORDER = 4
 
 cdef enum NodeKind:
     KERNEL

@@ -7,7 +7,8 @@
 # - The key is stored with the node when the operation is recorded or replayed in full. LAUNCH: the
 #   call gives all of the parameters and the geometry, and the kernel has no further attributes. 0:
 #   there is no key.
-# - LAUNCH_ON_TENSORS: a LAUNCH on memory of which some is that of tensors.
+# - LAUNCH_ON_TENSORS: a LAUNCH on memory of which some is that of tensors. CALL_IN_ORDER: a kernel
+#   of a template whose kernels run in order; the call gives the parameters.
 # - STEP: the front end has described the call by words, with the blocks and addresses of its
 #   operands. A call with the same words has the same parameters and geometry, too: nothing is
 #   copied. The words are stored where the node of a script is replayed in full, and hold until that
@@ -36,6 +37,7 @@ from cyrt.graph.replay cimport Replay, refuse_calls
 from cyrt.runtime.device cimport contexts
 from cyrt.runtime.poison cimport poisoned
 from cyrt.runtime.state cimport Block, StreamState
+from cyrt.runtime.taping cimport num_tapes
 from cyrt.runtime.submission cimport priority_thread
 
 cdef inline bint is_quiet(Recorder self) noexcept:
@@ -96,8 +98,8 @@ cdef inline void hold_kernel(StreamState* stream, PyObject* function) noexcept:
     hold_owner(replay.script, replay.played, function)
 
 # Replay the next node, with these uses. The script has a reference to its kernel. The caller raises
-# the versions of the blocks that are written (see runtime/taping).
-cdef inline void replay_next(StreamState* stream, Use* uses, int num_uses) noexcept:
+# the versions of the blocks that are written (see runtime/taping); `replay_next` does it itself.
+cdef inline void replay_without_versions(StreamState* stream, Use* uses, int num_uses) noexcept:
     cdef Replay* replay = &(<Recorder>stream.encoder).replay
     cdef unsigned long long* operations = &(<Recorder>stream.encoder).operations
     cdef int i
@@ -108,6 +110,11 @@ cdef inline void replay_next(StreamState* stream, Use* uses, int num_uses) noexc
     replay.played += 1
     stream.nodes = replay.played
     operations[0] += 1          # by a pointer, without a reference to the encoder
+
+cdef inline void replay_next(StreamState* stream, Use* uses, int num_uses) noexcept:
+    replay_without_versions(stream, uses, num_uses)
+    if num_tapes:
+        note_writes(uses, num_uses)
 
 # Raise the versions of the blocks that the node has written that was replayed last.
 cdef inline void note_replayed(const StreamState* stream) noexcept:
@@ -122,3 +129,15 @@ cdef inline bint is_verified(const StreamState* stream) noexcept:
     return (<Recorder>stream.encoder).replay.verified
 cdef inline void note_call(const StreamState* stream) noexcept:
     (<Recorder>stream.encoder).replay.called = True
+
+# Replay the next node, to which the parameters and the geometry have been copied, unless calls are
+# verified. `function`: its kernel, to which a reference is kept; NULL: it is built-in.
+cdef inline bint replay_copied(StreamState* stream, PyObject* function, Use* uses,
+                               int num_uses) noexcept:
+    if is_verified(stream):
+        note_call(stream)
+        return False
+    if function != NULL:
+        hold_kernel(stream, function)
+    replay_next(stream, uses, num_uses)
+    return True

@@ -19,16 +19,14 @@ from cyrt.graph.exact_key cimport (
     MOST_WORDS, NO_LIMIT, SETS, Set, Slot, add_word, begin_key, find, forget_launch_plans, insert,
     remove,
 )
-from cyrt.graph.hazards cimport note_writes
 from cyrt.graph.pattern cimport Word, lay, room_of
 from cyrt.graph.recorder cimport commit_if_complete, encoder_of, record
 from cyrt.graph.recording cimport (
-    CHILD, CLUSTER, COOPERATIVE, LANES, PROGRAMMATIC, TEMPLATE, Node, Operation,
+    CALL_IN_ORDER, CHILD, CLUSTER, COOPERATIVE, LANES, PROGRAMMATIC, TEMPLATE, Node, Operation,
 )
 from cyrt.graph.replay cimport check_call
 from cyrt.graph.replay_call cimport (
-    geometry_of, hold_kernel, is_same_use, is_verified, next_call, note_call, num_uses_of,
-    params_of, replay_next, uses_of,
+    geometry_of, is_same_use, next_call, num_uses_of, params_of, replay_copied, uses_of,
 )
 from cyrt.runtime.device cimport context_of, contexts
 from cyrt.runtime.memory cimport Memory, live_block
@@ -37,13 +35,11 @@ from cyrt.runtime.outside cimport is_outside
 from cyrt.runtime.pool cimport allocate, is_own
 from cyrt.runtime.state cimport LARGE, OVERWRITE, READ, WRITE, Access, StreamState
 from cyrt.runtime.stream cimport Stream, current_state
-from cyrt.runtime.taping cimport num_tapes
 
 cdef enum:
     SPREAD = 4096           # bytes between two addresses of a capture
     BLOCK = 512             # alignment of a block of the pool
     FAMILY_OF_TESTS = 0
-    KERNEL_OF_TEMPLATE = 3  # the key of nodes of calls that run in order: see graph/replay_call
 
 cdef str NO_SCRATCH = "there is no scratch memory to learn the call in"
 
@@ -434,7 +430,7 @@ cdef bint replay_kernel(StreamState* stream, TemplateKernel kernel, int i,
                         const unsigned long long* addresses, const Use* uses,
                         int num_uses) noexcept:
     """Replay kernel i of a call that runs in order if it is the next node of a script."""
-    cdef Node* node = next_call(stream, KERNEL_OF_TEMPLATE)
+    cdef Node* node = next_call(stream, CALL_IN_ORDER)
     cdef Use* own
     cdef int u
     if node == NULL or node.serial != kernel.serial or num_uses_of(stream, node) != num_uses:
@@ -447,14 +443,7 @@ cdef bint replay_kernel(StreamState* stream, TemplateKernel kernel, int i,
             return False
     memcpy(params_of(stream, node), addresses, node.param_bytes)
     geometry_of(stream)[0] = kernel.geometry
-    if is_verified(stream):
-        note_call(stream)
-        return False
-    hold_kernel(stream, <PyObject*>kernel)
-    replay_next(stream, own, num_uses)
-    if num_tapes:
-        note_writes(own, num_uses)
-    return True
+    return replay_copied(stream, <PyObject*>kernel, own, num_uses)
 
 
 cdef int record_template(Recorder encoder, Template template,
@@ -482,7 +471,7 @@ cdef int record_template(Recorder encoder, Template template,
     operation.params = addresses
     operation.param_bytes = num_operands * sizeof(addresses[0])
     operation.early, operation.tensors = NULL, NULL
-    operation.key = KERNEL_OF_TEMPLATE if in_order else 0
+    operation.key = CALL_IN_ORDER if in_order else 0
     if begin:
         continue_operation()
     try:

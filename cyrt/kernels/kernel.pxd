@@ -49,7 +49,7 @@ cdef class Launch:
     cdef Kernel kernel
     cdef Geometry geometry
 
-# What another library tells of a tensor that is C-contiguous, and lies on the device.
+# The description of another library's tensor, which is C-contiguous and lies on the device.
 cdef struct Described:
     CUdeviceptr address
     size_t size

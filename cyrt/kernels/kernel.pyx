@@ -21,7 +21,7 @@ from cyrt.graph.recording cimport (
 )
 from cyrt.graph.replay_call cimport (
     geometry_of, hold_kernel, is_same_use, is_verified, next_call, note_call, note_replayed,
-    num_uses_of, params_of, replay_next, uses_of,
+    num_uses_of, params_of, replay_next, replay_without_versions, uses_of,
 )
 from cyrt.jit.signature import elements
 from cyrt.kernels import tuning
@@ -726,7 +726,7 @@ cdef inline bint replay(Kernel kernel, StreamState* stream, const Geometry* geom
         note_call(stream)
         return False
     hold_kernel(stream, <PyObject*>PyList_GET_ITEM(kernel.loaded, stream.ordinal))
-    replay_next(stream, uses, num_uses)
+    replay_without_versions(stream, uses, num_uses)
     return True
 
 
@@ -964,8 +964,6 @@ cdef int launch_on_tensors(Kernel kernel, const Geometry* geometry, StreamState*
     if next_call(stream, LAUNCH_ON_TENSORS) != NULL and is_deferred(encoder) \
             and not is_captured(borrowed.home) \
             and replay_on_tensors(kernel, encoder, geometry, args, borrowed):
-        if num_tapes:
-            note_replayed(stream)
         return 0
     return record_on_tensors(kernel, encoder, function, geometry, args, count, borrowed)
 

@@ -24,7 +24,8 @@ from cyrt.dtypes import dtype as _dtype
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.graph.recording cimport Node, Use
 from cyrt.graph.replay_call cimport (
-    is_same_use, is_verified, next_call, note_call, params_of, replay_next, uses_of,
+    is_same_use, is_verified, next_call, note_call, params_of,
+    replay_without_versions, uses_of,
 )
 from cyrt.kernels.vectorcall cimport PyVectorcall_NARGS, Vectorcall, offer_vectorcall
 from cyrt.ndarray cimport (
@@ -146,7 +147,7 @@ cdef inline bint replay(StreamState* stream, Node* node, Form form, Array x, con
             return False
         out.block, out.address = to, to.address
     note_write(to, OVERWRITE)       # To ask first whether a tape exists would take longer.
-    replay_next(stream, uses, 2 + (form == BINARY))
+    replay_without_versions(stream, uses, 2 + (form == BINARY))
     return True
 
 

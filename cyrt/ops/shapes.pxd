@@ -8,7 +8,7 @@ from cyrt.ndarray cimport Array
 # Return x if it is an Array; TypeError names the function and the type of any other object.
 cdef Array array_of(str name, object x)
 # Return an axis counted from 0; numpy.exceptions.AxisError if there is no such axis. The TypeError
-# of what is no axis says `name: argument`, which is not put together before it is needed.
+# for an object that is no axis begins with `name: argument`, which are joined only then.
 cdef int axis_at(object axis, int ndim, str name=*, str argument=*) except -1
 # Read axes counted from 0, without duplicates: all for None. Return their number.
 cdef int axes_at(object axis, int ndim, int* axes) except -1

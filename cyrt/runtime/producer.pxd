@@ -38,7 +38,7 @@ cdef struct Known:
     Block* block            # NULL: none
     int holders             # number of launches that hold it
 
-# What was found last: all of one launch's tensors mostly have one type.
+# The type that was looked up last: the tensors of a launch mostly have the same one.
 cdef const Producer* last_producer
 # Return what the object's type can do. The pointer is valid until Python code runs.
 cdef inline const Producer* producer_of(PyObject* value) except NULL:

@@ -57,7 +57,7 @@ cdef enum:
     DL_MAJOR = 1
 
 cdef Producer[TYPES] producers
-last_producer = &producers[0]       # of no type yet
+last_producer = &producers[0]       # its type is NULL until a type is known
 cdef unsigned int next_type         # where a type is replaced next
 cdef Known* known[MAX_DEVICES]      # hash tables; NULL: none yet
 cdef unsigned int next_entry
