@@ -53,7 +53,7 @@ def submit(fusion: Any) -> None:
             _lock.release()
 
 
-def wait(seconds: float = 60.0) -> bool:
+def wait(seconds: float = 300.0) -> bool:
     """Wait until all batches that were submitted are compiled. For tests."""
     end = time.monotonic() + seconds
     while _done < _submitted and time.monotonic() < end:

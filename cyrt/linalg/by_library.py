@@ -85,13 +85,14 @@ def cholesky(name: str, x: Array, check: bool) -> tuple[Array, Array | None] | N
     return lower_factor(name, a, status, check)
 
 
-def _lu(a: Array) -> tuple[Array, Array] | None:
-    """The pivots, from 1 on, and the status of matrices stored by columns, which become L and U."""
+def _lu(a: Array, infinite: Array) -> tuple[Array, Array] | None:
+    """The pivots, from 1 on, and the status of matrices stored by columns, which become L and U,
+    and NaN where `infinite` is not 0."""
     n, m = a.shape[-2:]
     pivots, status = _empty(a, min(m, n), dtype="int64"), _status(a)
     if not call("lu", (m, n), _batch(a), (a, pivots, status)):
         return None
-    check_lu(a, pivots, status)
+    check_lu(a, pivots, status, infinite)
     return pivots, status
 
 
@@ -99,8 +100,8 @@ def lu(x: Array) -> tuple[Array, Array] | None:
     """L and U in one matrix, and the pivots."""
     if not _serves("lu", x):
         return None
-    a = copy(matrix_transpose(x))
-    found = _lu(a)
+    a, infinite = finite_copy(matrix_transpose(x))
+    found = _lu(a, infinite)
     return None if found is None else (copy(matrix_transpose(a)), astype(found[0] - 1, "int32"))
 
 
@@ -110,8 +111,8 @@ def solve(name: str, a: Array, b: Array | None, check: bool) -> tuple[Array, Arr
     k = n if b is None else b.shape[-1]
     if not _serves("lu", a, n * k):
         return None
-    factors = copy(a)  # the library factors the transpose
-    found = _lu(factors)
+    factors, infinite = finite_copy(a)  # the library factors the transpose
+    found = _lu(factors, infinite)
     if found is None:
         return None
     pivots, status = found

@@ -382,13 +382,17 @@ def lower_factor(str name, Array a, Array status, bint check):
     return result, run(&call, LOWER_FACTOR, a, name, NOT_POSITIVE, check)
 
 
-def check_lu(Array factors, Array pivots, Array status):
+def check_lu(Array factors, Array pivots, Array status, Array infinite):
     """Make the pivots, int64 from 1 on, that a library has found numbers of rows, and the status 0
-    where no pivot is 0. The factors are stored by columns."""
+    where no pivot is 0. The factors, which are stored by columns, become NaN where `infinite`, as
+    `finite_copy` returns it, is not 0; `mark_failed` then fills results with NaN without an error.
+    """
     cdef Call call
     _kept = begin(&call, factors)
     set_operand(&call.operands[X], pivots)
     set_operand(&call.operands[Y], status)
+    set_operand(&call.operands[Z], factors)
+    set_operand(&call.operands[B], infinite)
     record_linalg(encoder_of(call.stream), CHECK_LU, call.code, &call.params, call.operands,
                   call.batch)
 

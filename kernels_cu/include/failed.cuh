@@ -34,15 +34,19 @@ template <class T> __device__ inline void finite_copy(const Linalg& args) {
     if (failed && threadIdx.x == 0) atomicOr(global<int>(args.y) + matrix, 1);
 }
 
-// x, y and z have m, n and k numbers for each matrix. They become NaN if it has failed: if the
-// library's status in a is not 0, or if b is given and not 0. T is real.
+// The status of a matrix that a library was not asked to factor, since it has numbers that are not
+// finite. Its results are NaN, and it has not failed.
+constexpr int NOT_FINITE = -0x7fffffff;
+
+// x, y and z have m, n and k numbers for each matrix. They become NaN if it has failed, or is not
+// finite: if the library's status in a is not 0, or if b is given and not 0. T is real.
 template <class T> __device__ inline void mark_failed(const Linalg& args) {
     wait_for_dependencies(args);
     launch_dependents();
     int64 matrix = blockIdx.x;
     int info = global<const int>(args.a)[matrix];
     if (info == 0 && args.b) info = global<const int>(args.b)[matrix];
-    report(args, matrix, info);
+    report(args, matrix, info == NOT_FINITE ? 0 : info);
     if (info == 0) return;
     fill_with_nan<T>(args.x, matrix, args.m);
     fill_with_nan<T>(args.y, matrix, args.n);
@@ -79,9 +83,10 @@ template <class T> __device__ inline void lower_factor(const Linalg& args) {
     }
 }
 
-// Checks what a library found out about L and U in a, with n rows and m columns, stored by columns.
+// Checks what a library found out about L and U in z, with n rows and m columns, stored by columns.
 // The pivots in x, from 1 on, become numbers of rows: those of NaN may be anything. The status in y
-// becomes 0 if the pivot that it names is not 0: NaN makes no matrix singular.
+// becomes 0 if the pivot that it names is not 0: NaN makes no matrix singular. Where b is not 0 the
+// matrix was not finite, which libraries need not notice: L and U become NaN.
 template <class T> __device__ inline void check_lu(const Linalg& args) {
     wait_for_dependencies(args);
     launch_dependents();
@@ -92,9 +97,12 @@ template <class T> __device__ inline void check_lu(const Linalg& args) {
     for (int j = threadIdx.x; j < count; j += blockDim.x) {
         pivots[j] = min(max(pivots[j], int64(1)), int64(rows));
     }
-    if (threadIdx.x == 0 && *status > 0 && *status <= count) {
+    if (global<const int>(args.b)[matrix]) {
+        fill_with_nan<T>(args.z, matrix, int64(rows) * columns);
+        if (threadIdx.x == 0) *status = NOT_FINITE;
+    } else if (threadIdx.x == 0 && *status > 0 && *status <= count) {
         int64 at = *status - 1;
-        T pivot = global<const T>(args.a)[matrix * rows * columns + at * (rows + 1)];
+        T pivot = global<const T>(args.z)[matrix * rows * columns + at * (rows + 1)];
         if (size_of(pivot) != 0) *status = 0;
     }
 }

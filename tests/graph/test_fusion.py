@@ -292,6 +292,42 @@ def test_searches_compare_few_operations(stream):
         assert LAST_SEARCH / 4 < compared <= 64 * operations + LAST_SEARCH
 
 
+def test_results_that_nobody_keeps_are_computed_by_one_kernel(stream):
+    """Programs that measure a function drop what it returns."""
+    with stream():
+        x, b = start()
+        encoder = cyrt.current_encoder()
+        y = None
+
+        def run(rounds, keep):
+            nonlocal y
+            for _ in range(rounds):
+                y, _ = chain(x, b)
+                if not keep:
+                    y = None
+                cyrt.commit()
+
+        run(ROUNDS, False)
+        assert background.wait()
+        before = encoder.stats()
+        run(4, False)
+        after = encoder.stats()
+        assert after["fused_plans"] - before["fused_plans"] == 4
+        assert after["fused_nodes"] - before["fused_nodes"] == 4 * 12
+        run(1, True)  # it is written for the first time
+        found = y.numpy()
+        run(2 * ROUNDS, True)
+        assert background.wait()
+        before = encoder.stats()["fused_plans"]
+        run(4, True)
+        assert encoder.stats()["fused_plans"] == before + 4
+        fused = y.numpy()
+    with stream(fuse=False):
+        expected = chain(x, b)[0].numpy()
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(fused, expected)
+
+
 def test_a_value_that_lives_longer_has_its_contents(stream):
     kept = []
     keeping = False
@@ -1191,7 +1227,7 @@ def test_two_threads(stream):
                 loop = Loop(chain, x + number, b)
                 for _ in range(6):
                     loop.run(20)
-                background.wait()
+                assert background.wait()
                 loop.run(20)
                 found[number] = loop.state[0].numpy()
                 fused.append(loop.encoder.stats()["fused_plans"])

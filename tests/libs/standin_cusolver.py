@@ -196,7 +196,7 @@ class Standin(cusolver.CuSolver):
         places, failed = np.empty(min(m, n), np.int64), 0
         for j in range(min(m, n)):
             if np.isnan(x[j:, j]).any():
-                places[j], failed = ANY_PIVOT, failed or j + 1  # as cuSOLVER says, too
+                places[j], failed = ANY_PIVOT, failed or j + 1
                 continue
             at = j + np.abs(x[j:, j]).argmax()
             places[j] = at + 1

@@ -8,6 +8,7 @@ import faulthandler
 import signal
 import threading
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -306,20 +307,40 @@ def test_values_that_are_not_finite(either, function):
         assert either.calls
 
 
-def test_pivots_are_rows(either):
-    """The library's pivots of NaN may be out of range: the stand-in refuses these. It may take NaN
-    for no pivot; but NaN alone makes no matrix singular, as in NumPy."""
-    x = np.full((6, 6), np.nan)
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("where", [np.s_[:], np.s_[0, 0], np.s_[3, 5], np.s_[5, 1]])
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+def test_factors_of_what_is_not_finite(either, value, where, dtype):
+    """Libraries lose NaN: cuSOLVER takes it for 0, and says that the matrix is singular. It makes
+    no matrix singular, as in NumPy, and the results of one matrix are NaN."""
+    x = np.broadcast_to(np.eye(6, dtype=dtype), (2, 6, 6)).copy()
+    x[1][where] = value
+    a, b = cyrt.asarray(x), cyrt.ones((2, 6, 1), dtype=dtype)
     for check in (True, False):
-        found = linalg.solve(cyrt.asarray(x), cyrt.ones(6, dtype="float64"), check=check)
-        found, info = (found, 0) if check else found
-        assert np.isnan(found.numpy()).all()
-        assert info == 0
-    pivots = linalg.lu_factor(cyrt.asarray(x)).pivots.numpy()
+        for function in (lambda check: linalg.solve(a, b, check=check), partial(linalg.inv, a)):
+            found = function(check=check)
+            found, info = (found, cyrt.zeros(2)) if check else found
+            assert not info.numpy().any()
+            assert np.isfinite(found.numpy()[0]).all()
+            assert np.isnan(found.numpy()[1]).all()
+    factors, pivots = linalg.lu_factor(a)
+    assert np.isnan(factors.numpy()[1]).all()
+    np.testing.assert_array_equal(factors.numpy()[0], np.eye(6))
+    assert pivots.numpy().min() >= 0
+    assert pivots.numpy().max() < 6
+    assert np.isnan(linalg.det(a).numpy()).tolist() == [False, True]
+
+
+def test_pivots_of_an_overflow_are_rows(either):
+    """A library's pivots of NaN may be out of range, and NaN may appear while it factors."""
+    x = np.full((6, 6), 1.7e308)
+    x[::2, ::2] *= -1
+    with np.errstate(all="ignore"):
+        pivots = linalg.lu_factor(cyrt.asarray(x)).pivots.numpy()
     assert pivots.min() >= 0
     assert pivots.max() < 6
     if either:
-        assert either.calls == ["Xgetrf", "Xgetrs"] * 2 + ["Xgetrf"]
+        assert either.calls == ["Xgetrf"]
 
 
 def test_a_status_that_is_no_refusal_is_an_error(standin):

@@ -228,9 +228,11 @@ class _Batch:
         self.runs[unit] = run
 
     def _stored(self, run: Run) -> frozenset[int]:
-        """Return the nodes whose results must be in memory after the launch."""
+        """Return the nodes whose results the launch stores. If nobody can see any of them, what
+        the operations end with is stored, so that they are one kernel all the same."""
         inside = set(run.nodes)
-        return frozenset(node for node in run.outputs if self._is_seen(node, inside))
+        seen = frozenset(node for node in run.outputs if self._is_seen(node, inside))
+        return seen or frozenset(run.outputs & run.ends)
 
     def _is_seen(self, node: int, inside: Collection[int]) -> bool:
         for block, generation, access, dead, *_ in self.uses[node]:

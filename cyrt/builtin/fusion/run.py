@@ -115,6 +115,12 @@ class Run:
         return {self.values[value].node for value in self._written.values()}
 
     @property
+    def ends(self) -> set[int]:
+        """The nodes whose results no operation of the run takes."""
+        taken = {i for value in self.values for i in value.inputs}
+        return {value.node for i, value in enumerate(self.values) if i not in taken}
+
+    @property
     def rows(self) -> int:
         """The number of rows; 0 without reductions."""
         return self.size // self.reduction.length if self.reduction is not None else 0
