@@ -237,6 +237,22 @@ def settle_fusion(run: Callable[[], object]) -> None:
         run()
 
 
+def unfused(before: dict[str, int], after: dict[str, int]) -> str:
+    """Return a note on the batches that were launched in between and not fused."""
+    launches = after["launches"] - before["launches"]
+    plain = launches - (after["fused_plans"] - before["fused_plans"])
+    if plain == 0:
+        return ""
+    reasons = {
+        plan.fusion.outcome: None
+        for plan in plan_cache.list_plans()
+        if plan.fusion is not None and plan.fusion.rejected
+    }
+    if plain == launches:
+        return f"not fused: {'; '.join(reasons) or 'no batch came back often enough'}"
+    return f"{plain} of {launches} launches not fused" + f": {'; '.join(reasons)}" * bool(reasons)
+
+
 def main(
     description: str, measure: Callable[[Session], Iterable[Row]], takes_others: bool = False
 ) -> int:

@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from common import SETTLE_SECONDS, Row, Session, main, settle_fusion
+from common import SETTLE_SECONDS, Row, Session, main, settle_fusion, unfused
 
 import cyrt
 from cyrt import settings
@@ -342,22 +342,6 @@ def _check_fused(contender: Contender, program: Program) -> None:
     assert found[0] == found[1], f"{program.name}: fused and plain results differ"
 
 
-def _unfused(before: dict[str, int], after: dict[str, int]) -> str:
-    """Return a note on the batches that were launched in between and not fused."""
-    launches = after["launches"] - before["launches"]
-    plain = launches - (after["fused_plans"] - before["fused_plans"])
-    if plain == 0:
-        return ""
-    reasons = {
-        plan.fusion.outcome: None
-        for plan in plan_cache.list_plans()
-        if plan.fusion is not None and plan.fusion.rejected
-    }
-    if plain == launches:
-        return f"not fused: {'; '.join(reasons) or 'no batch came back often enough'}"
-    return f"{plain} of {launches} launches not fused" + f": {'; '.join(reasons)}" * bool(reasons)
-
-
 def _time(contender: Contender, program: Program) -> tuple[float, str]:
     """Return the wall time of an iteration, in µs, and a note on it."""
     step = contender.decorate(lambda *state: program.step(contender.functions, *state))
@@ -382,7 +366,7 @@ def _time(contender: Contender, program: Program) -> tuple[float, str]:
     encoder = cyrt.current_encoder()
     before = encoder.stats()
     took = min(run() for _ in range(5))
-    return took, _unfused(before, encoder.stats()) if contender.name == FUSING else ""
+    return took, unfused(before, encoder.stats()) if contender.name == FUSING else ""
 
 
 def _fuse(value: bool) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
-from common import Row, Session, main, settle_fusion
+from common import Row, Session, main, settle_fusion, unfused
 
 import cyrt
 from cyrt import settings
@@ -62,8 +62,8 @@ def _fuse(value: bool) -> None:
     settings.get.cache_clear()
 
 
-def _time(session: Session, work: Callable[[], object]) -> float | None:
-    """Return the µs of a call in a loop that has settled."""
+def _time(session: Session, work: Callable[[], object]) -> tuple[float | None, str]:
+    """Return the µs of a call in a loop that has settled, and which batches are not fused."""
 
     def run() -> None:
         for _ in range(20):
@@ -72,14 +72,17 @@ def _time(session: Session, work: Callable[[], object]) -> float | None:
         cyrt.synchronize()
 
     if session.small:
-        return None
+        return None, ""
     settle_fusion(run)
 
     def batch(_: int) -> None:
         work()
         cyrt.commit()
 
-    return session.device_time(session.libraries[0], batch, 20)
+    encoder = cyrt.current_encoder()
+    before = encoder.stats()
+    took = session.device_time(session.libraries[0], batch, 20)
+    return took, unfused(before, encoder.stats()) if settings.get("CYRT_FUSE") else ""
 
 
 def _chains(session: Session) -> Iterator[Row]:
@@ -90,11 +93,11 @@ def _chains(session: Session) -> Iterator[Row]:
     for length in LENGTHS:
         found = _chain(device_x, device_b, length).numpy()
         np.testing.assert_array_equal(found, x + length * b)
-        took = _time(session, partial(_chain, device_x, device_b, length))
+        took, plain = _time(session, partial(_chain, device_x, device_b, length))
         note = session.copy_note(took, 3 * x.nbytes)
         if took is not None:
             issued = length * size / (LANES * cyrt.Device().multiprocessors)
-            note += f"; {issued / took / 1e3:.2f} GHz if each addition takes a lane a cycle"
+            note += f"; {issued / took / 1e3:.2f} GHz if each addition takes a lane a cycle {plain}"
         yield Row(f"{length} additions, {size:,} floats", "cyrt, fused", device=took, note=note)
 
 
@@ -117,9 +120,9 @@ def _gelus(session: Session) -> Iterator[Row]:
     for fuse, what in ((True, "cyrt, fused"), (False, "cyrt")):
         _fuse(fuse)
         with cyrt.Stream():
-            took = _time(session, lambda: _gelu(x))
-        yield Row(case, what, device=took)
-    yield Row(case, "by hand", device=_time(session, by_hand))
+            took, plain = _time(session, lambda: _gelu(x))
+        yield Row(case, what, device=took, note=plain)
+    yield Row(case, "by hand", device=_time(session, by_hand)[0])
 
 
 def measure(session: Session) -> Iterator[Row]:
