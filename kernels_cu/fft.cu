@@ -252,6 +252,45 @@ template <class T> struct FftBlock {
     }
 };
 
+// The points of a butterfly from global memory.
+template <int R, class T>
+__device__ __forceinline__ void fft_load_points(const FftBlock<T>& block, FftLine line, uint32 j,
+                                                complex<T> (&v)[R]) {
+    const Fft& args = block.args;
+    uint32 step = block.pass.butterflies.size;
+    if (args.flags & FFT_DIRECT_IN) {
+        const complex<T>* in = global<complex<T>>(args.input) + line.from + j * args.from.point;
+        int64 stride = step * args.from.point;
+#pragma unroll
+        for (int r = 0; r < R; ++r) v[r] = in[r * stride];
+        if (args.flags & FFT_CONJUGATE_IN) {
+#pragma unroll
+            for (int r = 0; r < R; ++r) v[r].im = -v[r].im;
+        }
+    } else {
+#pragma unroll
+        for (int r = 0; r < R; ++r) v[r] = fft_load<T>(args, line, j + r * step);
+    }
+}
+
+// The results of a butterfly to global memory.
+template <int R, class T>
+__device__ __forceinline__ void fft_store_points(const FftBlock<T>& block, FftLine line, uint32 j,
+                                                 const complex<T> (&v)[R]) {
+    const Fft& args = block.args;
+    uint32 step = block.pass.done.size;
+    if (args.flags & FFT_DIRECT_OUT) {
+        complex<T>* out = global<complex<T>>(args.out) + line.to + j * args.to.point;
+        int64 stride = step * args.to.point;
+        T scale = args.scale, imaginary = args.flags & FFT_CONJUGATE_OUT ? -scale : scale;
+#pragma unroll
+        for (int r = 0; r < R; ++r) out[r * stride] = {v[r].re * scale, v[r].im * imaginary};
+    } else {
+#pragma unroll
+        for (int r = 0; r < R; ++r) fft_store(args, line, j + r * step, v[r]);
+    }
+}
+
 // The first and the last pass: one of the two sides is global memory.
 template <int R, class T> __device__ __forceinline__ void fft_end(const FftBlock<T>& block) {
     uint32 all = block.args.tile.size * block.pass.butterflies.size;
@@ -263,17 +302,13 @@ template <int R, class T> __device__ __forceinline__ void fft_end(const FftBlock
         FftLine place = fft_line(block.args, block.begin + line);
         complex<T> v[R];
         if (block.first) {
-#pragma unroll
-            for (int r = 0; r < R; ++r)
-                v[r] = fft_load<T>(block.args, place, j + r * block.pass.butterflies.size);
+            fft_load_points(block, place, j, v);
         } else {
             block.load(line, j, v);
         }
         block.compute(k, v);
         if (block.last) {
-#pragma unroll
-            for (int r = 0; r < R; ++r)
-                fft_store(block.args, place, j + r * block.pass.done.size, v[r]);
+            fft_store_points(block, place, j, v);
         } else {
             block.store(line, j, k, v);
         }

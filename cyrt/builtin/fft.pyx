@@ -28,7 +28,7 @@ from cyrt.runtime.module cimport LoadedFunction, allow_smem
 
 cdef extern from "params/fft.h" nogil:
     enum: FFT_BLOCK, FFT_ITEMS, FFT_LONGEST, FFT_PASSES, FFT_CONJUGATE_IN, FFT_CONJUGATE_OUT
-    enum: FFT_LINES_IN, FFT_LINES_OUT, FFT_PACKED_IN, FFT_PACKED_OUT
+    enum: FFT_LINES_IN, FFT_LINES_OUT, FFT_PACKED_IN, FFT_PACKED_OUT, FFT_DIRECT_IN, FFT_DIRECT_OUT
     unsigned int FFT_PADDED(unsigned int i, int itemsize)
     cdef struct FftPass:
         unsigned int radix
@@ -401,6 +401,12 @@ cdef int choose_blocks(int ordinal, FftLaunch* each, int itemsize, long long lim
     columns_in = are_columns(params, &params.source, 1)
     columns_out = are_columns(params, &params.to, 0)
     params.flags |= FFT_LINES_IN * columns_in | FFT_LINES_OUT * columns_out
+    if not (params.flags & (FFT_REAL_IN | FFT_HERMITIAN | FFT_PACKED_IN | FFT_PACKED_OUT)
+            or params.in_table or params.source.valid < params.length):
+        params.flags |= FFT_DIRECT_IN
+    if not (params.flags & (FFT_REAL_OUT | FFT_PACKED_IN | FFT_PACKED_OUT) or params.out_table
+            or params.high or params.to.valid < params.length):
+        params.flags |= FFT_DIRECT_OUT
     wanted = SIDE_BYTES // itemsize if columns_in or columns_out else 1
     while tile < params.lines and threads_of(params, 2 * tile) <= FFT_BLOCK \
             and shared_bytes(params, 2 * tile, itemsize) <= limit:
