@@ -38,6 +38,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 os.environ.setdefault("CYRT_DEVICE", "emulated")
 # JAX would take three quarters of a GPU's memory, which other test processes need.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+# Each worker's NumPy would use all processors: its threads spin while they wait for each other.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # Tests start hundreds of processes, whose imports take twice the time without bytecode.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # One for all processes of a run: the outermost makes it and removes it.
