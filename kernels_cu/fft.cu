@@ -2,7 +2,8 @@
 // and 7: Stockham's algorithm in shared memory (Govindaraju et al., "High performance discrete
 // Fourier transforms on graphics processors", SC 2008).
 //
-// CYRT_FFT(name, type) makes the kernel of a real type. A block transforms some lines. In a pass, a
+// CYRT_FFT(name, direct_name, type) makes the kernels of a real type. The direct one has lines whose
+// points are all complex numbers in memory, without tables. A block transforms some lines. In a pass, a
 // thread computes butterflies of as many points as the pass's radix. The first pass loads from global
 // memory, the last one stores there, the others exchange points through shared memory.
 //
@@ -253,12 +254,12 @@ template <class T> struct FftBlock {
 };
 
 // The points of a butterfly from global memory.
-template <int R, class T>
+template <bool DIRECT, int R, class T>
 __device__ __forceinline__ void fft_load_points(const FftBlock<T>& block, FftLine line, uint32 j,
                                                 complex<T> (&v)[R]) {
     const Fft& args = block.args;
     uint32 step = block.pass.butterflies.size;
-    if (args.flags & FFT_DIRECT_IN) {
+    if constexpr (DIRECT) {
         const complex<T>* in = global<complex<T>>(args.input) + line.from + j * args.from.point;
         int64 stride = step * args.from.point;
 #pragma unroll
@@ -274,12 +275,12 @@ __device__ __forceinline__ void fft_load_points(const FftBlock<T>& block, FftLin
 }
 
 // The results of a butterfly to global memory.
-template <int R, class T>
+template <bool DIRECT, int R, class T>
 __device__ __forceinline__ void fft_store_points(const FftBlock<T>& block, FftLine line, uint32 j,
                                                  const complex<T> (&v)[R]) {
     const Fft& args = block.args;
     uint32 step = block.pass.done.size;
-    if (args.flags & FFT_DIRECT_OUT) {
+    if constexpr (DIRECT) {
         complex<T>* out = global<complex<T>>(args.out) + line.to + j * args.to.point;
         int64 stride = step * args.to.point;
         T scale = args.scale, imaginary = args.flags & FFT_CONJUGATE_OUT ? -scale : scale;
@@ -292,7 +293,8 @@ __device__ __forceinline__ void fft_store_points(const FftBlock<T>& block, FftLi
 }
 
 // The first and the last pass: one of the two sides is global memory.
-template <int R, class T> __device__ __forceinline__ void fft_end(const FftBlock<T>& block) {
+template <bool DIRECT, int R, class T>
+__device__ __forceinline__ void fft_end(const FftBlock<T>& block) {
     uint32 all = block.args.tile.size * block.pass.butterflies.size;
 #pragma unroll 1
     for (uint32 t = threadIdx.x; t < all; t += blockDim.x) {
@@ -302,13 +304,13 @@ template <int R, class T> __device__ __forceinline__ void fft_end(const FftBlock
         FftLine place = fft_line(block.args, block.begin + line);
         complex<T> v[R];
         if (block.first) {
-            fft_load_points(block, place, j, v);
+            fft_load_points<DIRECT>(block, place, j, v);
         } else {
             block.load(line, j, v);
         }
         block.compute(k, v);
         if (block.last) {
-            fft_store_points(block, place, j, v);
+            fft_store_points<DIRECT>(block, place, j, v);
         } else {
             block.store(line, j, k, v);
         }
@@ -337,9 +339,10 @@ template <int R, class T> __device__ __forceinline__ void fft_middle(const FftBl
     }
 }
 
-template <int R, class T> __device__ __forceinline__ void fft_pass(const FftBlock<T>& block) {
+template <bool DIRECT, int R, class T>
+__device__ __forceinline__ void fft_pass(const FftBlock<T>& block) {
     if (block.first || block.last) {
-        fft_end<R>(block);
+        fft_end<DIRECT, R>(block);
     } else {
         fft_middle<R>(block);
     }
@@ -367,7 +370,7 @@ template <class T> __device__ __forceinline__ void fft_unpack(const FftBlock<T>&
     }
 }
 
-template <class T> __device__ inline void fft(const Fft& args) {
+template <class T, bool DIRECT> __device__ inline void fft(const Fft& args) {
     extern __shared__ __align__(16) unsigned char fft_points[];
     wait_for_dependencies(args);
     launch_dependents();
@@ -376,26 +379,29 @@ template <class T> __device__ inline void fft(const Fft& args) {
         FftBlock<T> block(args, number, reinterpret_cast<complex<T>*>(fft_points));
         switch (block.pass.radix) {
         case 1:  // a line of one point
-            fft_end<1>(block);
+            fft_end<DIRECT, 1>(block);
             __syncthreads();
             break;
-        case 2: fft_pass<2>(block); break;
-        case 3: fft_pass<3>(block); break;
-        case 4: fft_pass<4>(block); break;
-        case 5: fft_pass<5>(block); break;
-        case 7: fft_pass<7>(block); break;
-        case 8: fft_pass<8>(block); break;
+        case 2: fft_pass<DIRECT, 2>(block); break;
+        case 3: fft_pass<DIRECT, 3>(block); break;
+        case 4: fft_pass<DIRECT, 4>(block); break;
+        case 5: fft_pass<DIRECT, 5>(block); break;
+        case 7: fft_pass<DIRECT, 7>(block); break;
+        case 8: fft_pass<DIRECT, 8>(block); break;
         }
     }
-    if (args.flags & FFT_PACKED_IN) {
+    if (!DIRECT && args.flags & FFT_PACKED_IN) {
         fft_unpack(FftBlock<T>(args, 0, reinterpret_cast<complex<T>*>(fft_points)));
     }
 }
 
 }  // namespace cyrt
 
-#define CYRT_FFT(NAME, TYPE)                                      \
+#define CYRT_FFT_KERNEL(NAME, TYPE, DIRECT)                       \
     extern "C" __global__ void __launch_bounds__(cyrt::FFT_BLOCK) \
         NAME(const __grid_constant__ cyrt::Fft args) {            \
-        cyrt::fft<TYPE>(args);                                    \
+        cyrt::fft<TYPE, DIRECT>(args);                            \
     }
+#define CYRT_FFT(NAME, DIRECT_NAME, TYPE) \
+    CYRT_FFT_KERNEL(NAME, TYPE, false)    \
+    CYRT_FFT_KERNEL(DIRECT_NAME, TYPE, true)

@@ -28,7 +28,7 @@ from cyrt.runtime.module cimport LoadedFunction, allow_smem
 
 cdef extern from "params/fft.h" nogil:
     enum: FFT_BLOCK, FFT_ITEMS, FFT_LONGEST, FFT_PASSES, FFT_CONJUGATE_IN, FFT_CONJUGATE_OUT
-    enum: FFT_LINES_IN, FFT_LINES_OUT, FFT_PACKED_IN, FFT_PACKED_OUT, FFT_DIRECT_IN, FFT_DIRECT_OUT
+    enum: FFT_LINES_IN, FFT_LINES_OUT, FFT_PACKED_IN, FFT_PACKED_OUT
     unsigned int FFT_PADDED(unsigned int i, int itemsize)
     cdef struct FftPass:
         unsigned int radix
@@ -53,6 +53,7 @@ cdef enum:
     SECTOR_BYTES = 32       # the fewest
     THREADS = 256           # threads of a block of short lines
     RESIDENT = 1024         # threads that a multiprocessor runs at once
+    DIRECT = 1              # the kernel for lines whose points are complex numbers in memory
 
 # The memory that a launch reads or writes.
 cdef enum Storage:
@@ -401,12 +402,7 @@ cdef int choose_blocks(int ordinal, FftLaunch* each, int itemsize, long long lim
     columns_in = are_columns(params, &params.source, 1)
     columns_out = are_columns(params, &params.to, 0)
     params.flags |= FFT_LINES_IN * columns_in | FFT_LINES_OUT * columns_out
-    if not (params.flags & (FFT_REAL_IN | FFT_HERMITIAN | FFT_PACKED_IN | FFT_PACKED_OUT)
-            or params.in_table or params.source.valid < params.length):
-        params.flags |= FFT_DIRECT_IN
-    if not (params.flags & (FFT_REAL_OUT | FFT_PACKED_IN | FFT_PACKED_OUT) or params.out_table
-            or params.high or params.to.valid < params.length):
-        params.flags |= FFT_DIRECT_OUT
+    each.launch.variant = DIRECT if is_direct(params) else 0
     wanted = SIDE_BYTES // itemsize if columns_in or columns_out else 1
     while tile < params.lines and threads_of(params, 2 * tile) <= FFT_BLOCK \
             and shared_bytes(params, 2 * tile, itemsize) <= limit:
@@ -425,6 +421,14 @@ cdef int choose_blocks(int ordinal, FftLaunch* each, int itemsize, long long lim
     allow_smem(<LoadedFunction>each.launch.entry.functions[each.launch.variant],
                each.launch.geometry.smem)
     return 0
+
+
+cdef inline bint is_direct(const Fft* params) noexcept:
+    """Return whether the points are all complex numbers in memory, without tables."""
+    return not (params.flags & (FFT_REAL_IN | FFT_REAL_OUT | FFT_HERMITIAN | FFT_PACKED_IN
+                                | FFT_PACKED_OUT)
+                or params.in_table or params.out_table or params.high
+                or params.source.valid < params.length or params.to.valid < params.length)
 
 
 cdef inline bint are_columns(const Fft* params, const FftSide* side, int operand) noexcept:

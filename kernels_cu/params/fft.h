@@ -19,10 +19,7 @@ enum {
     FFT_LINES_OUT = 64,
     // Pairs of real numbers are the complex points of a line of half the length.
     FFT_PACKED_IN = 128,  // the output is the first half of the spectrum
-    FFT_PACKED_OUT = 256,  // the input is the first half of the spectrum, or its conjugate
-    // All points of the lines are complex numbers in memory, without a table.
-    FFT_DIRECT_IN = 512,
-    FFT_DIRECT_OUT = 1024
+    FFT_PACKED_OUT = 256  // the input is the first half of the spectrum, or its conjugate
 };
 
 // Where point i of a line is in shared memory: gaps keep strided accesses off the same bank.

@@ -9,6 +9,8 @@ from cyrt.dtypes import dtype
 
 TEMPLATES = ("fft",)
 TYPES = ("complex64", "complex128")
+# Any lines; those whose points are all complex numbers in memory, without tables.
+VARIANTS = ("", "_direct")
 # The type in the wheel; the other one is compiled at first use.
 PREBUILT = frozenset({"complex64"})
 
@@ -16,8 +18,8 @@ PREBUILT = frozenset({"complex64"})
 def rows() -> Iterator[Row]:
     for name in TYPES:
         expression = "sum(a[j] * exp(-2 * pi * i * j * k / n))"
-        yield Row("fft", "fft", (name,), name, expression, name in PREBUILT)
+        yield Row("fft", "fft", (name,), name, expression, name in PREBUILT, VARIANTS)
 
 
 def instance(row: Row) -> str:
-    return f"CYRT_FFT({row.kernels[0]}, {dtype(dtype(row.output).real).cpp})"
+    return f"CYRT_FFT({', '.join(row.kernels)}, {dtype(dtype(row.output).real).cpp})"
