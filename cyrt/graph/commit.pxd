@@ -121,7 +121,7 @@ cdef void continue_operation() noexcept
 cdef void end_operation(Unfinished before) noexcept
 cdef bint is_unfinished(Recorder self) noexcept
 cdef bint is_continued(Recorder self) noexcept
-# Begin a batch: set the rows and sites of its operations' results.
+# Begin a batch: set the sequences and sites of its operations' results.
 cdef void begin_batch(Recorder self) noexcept
 # Return a number for a new recording; it is never reused.
 cdef unsigned long long new_epoch() noexcept

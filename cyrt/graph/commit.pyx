@@ -41,7 +41,7 @@ from cyrt.runtime.order cimport (
 )
 from cyrt.runtime.freed cimport return_held_blocks, return_unsettled_blocks
 from cyrt.runtime.pacing cimport has_room, pace_turn, wait_for_room
-from cyrt.runtime.rows cimport begin_rows
+from cyrt.runtime.sequences cimport begin_sequences
 from cyrt.runtime.state cimport Block, StreamState
 from cyrt.runtime.stream_state cimport (
     is_captured, is_others_thread, legacy_state, link, mark_work, refuse_captured, states,
@@ -399,8 +399,8 @@ cdef int launch_recorded(Recorder self, const char* reason) except -1:
 
 cdef void begin_batch(Recorder self) noexcept:
     cdef Policy* policy = &self.policy
-    begin_rows(self.state, policy.round.sites if policy.state == FOLLOWING else NULL, policy.start,
-               policy.resumes)
+    begin_sequences(self.state, policy.round.sites if policy.state == FOLLOWING else NULL,
+                    policy.start, policy.resumes)
 
 
 cdef int make_spare(Recorder self) except -1:

@@ -2,8 +2,8 @@
 #
 # INVARIANTS
 # - Only what was recorded decides, never time, so that batches come round: the same operations, and
-#   the same addresses (see runtime/rows). But a fused plan is known to be of no use only when it is
-#   compiled, and a search may begin then.
+#   the same addresses (see runtime/sequences). But a fused plan is known to be of no use only when
+#   it is compiled, and a search may begin then.
 # - SEARCHING: no round is known, and batches end at the limit. FOLLOWING: the program repeats a
 #   round, and batches end at the same operations of each round. A batch is launched as soon as its
 #   last operation is recorded.
@@ -61,7 +61,7 @@ cdef struct Round:
     int* cuts               # the positions at which batches end; the last one is `length`
     int entry               # the position at which it was lost
     unsigned long long followed     # number of operations that matched
-    Sites* sites            # results that outlive their batches, see runtime/rows
+    Sites* sites            # results that outlive their batches, see runtime/sequences
 
 cdef struct Policy:
     StreamState* stream

@@ -11,7 +11,7 @@ from cyrt.graph.history cimport (
     free_history, new_history, step_at,
 )
 from cyrt.graph.recording cimport Operation, Recording, Use, use_end
-from cyrt.runtime.rows cimport begin_rows, free_sites, has_site, new_sites, set_site
+from cyrt.runtime.sequences cimport begin_sequences, free_sites, has_site, new_sites, set_site
 from cyrt.runtime.state cimport OVERWRITE, READ, Block, StreamState
 
 cdef enum:
@@ -582,7 +582,7 @@ cdef class Trace:
 
     def site(self):
         """Return the number of the site of the next operation's result; 0: it has none, and is the
-        next one in its row."""
+        next one in its sequence."""
         return self.state.site.number if has_site(&self.state) else 0
 
     def free(self, int block):
@@ -598,9 +598,9 @@ cdef class Trace:
             self.begin()
 
     cdef void begin(self) noexcept:
-        begin_rows(&self.state,
-                   self.policy.round.sites if self.policy.state == FOLLOWING else NULL,
-                   self.policy.start, self.policy.resumes)
+        begin_sequences(&self.state,
+                        self.policy.round.sites if self.policy.state == FOLLOWING else NULL,
+                        self.policy.start, self.policy.resumes)
 
     cdef int launch(self) except -1:
         cdef tuple kernels = tuple(self.kernels), uses = tuple(self.uses), last

@@ -5,7 +5,7 @@
 #   the block's generation to find out whether the block has another owner.
 # - A block has a slot in the bin of one stream, its `holder`, from its creation until its memory is
 #   freed. A free block is in the bin of its home stream.
-# - A free block is in the set `free` of its bin, unless a row or site has it (see rows).
+# - A free block is in the set `free` of its bin, unless a sequence or site has it (see sequences).
 # - A free block is at least as large as the blocks of its bin's size class.
 # - A large block is a driver allocation, or one of the parts that a larger one was split into. A
 #   part that becomes free is joined with the free parts beside it that are of the same stream: the
@@ -85,10 +85,10 @@ cdef inline bint is_part(const Block* block) noexcept:
 cdef void split(Block* block, size_t size, int bin) noexcept
 # Return the block's state for the recording with that epoch; NULL: the recording does not use it.
 cdef Hazard* hazard_in(Block* block, unsigned long long epoch) noexcept
-# Return whether a row or site has the block.
+# Return whether a sequence or site has the block.
 cdef inline bint is_reserved(const Block* block) noexcept:
     return block.entry or block.site
-# Take the block out of its row or site.
+# Take the block out of its sequence or site.
 cdef void end_reservation(Block* block) noexcept
 
 cdef inline Block* lowest_free(const Bin* bin) noexcept:

@@ -142,8 +142,8 @@ cdef bint put(Block* block) noexcept:
         return False
     block.state = FREE
     if is_reserved(block):
-        if block.entry and block.hazard.epoch == 0 and bin.row.next == block.entry:
-            bin.row.next -= 1       # no operation has used it since it was allocated
+        if block.entry and block.hazard.epoch == 0 and bin.sequence.next == block.entry:
+            bin.sequence.next -= 1  # no operation has used it since it was allocated
         return True
     add_bit(&bin.free, block.slot)
     counts[block.ordinal][block.bin].out -= 1
@@ -278,8 +278,8 @@ cdef void join_free_parts(Block* block) noexcept:
 cdef void end_reservation(Block* block) noexcept:
     cdef StreamState* stream = block.holder
     if block.entry:
-        stream.bins[block.bin].row.blocks[block.entry - 1] = NULL
-        stream.row_bytes -= block.size
+        stream.bins[block.bin].sequence.blocks[block.entry - 1] = NULL
+        stream.sequence_bytes -= block.size
     elif block.epoch == contexts[block.ordinal].epoch:      # else a reset has set it to 0
         site_bytes[block.ordinal] -= block.size
     block.entry = 0

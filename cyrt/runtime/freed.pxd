@@ -20,7 +20,7 @@ cdef inline void hold_until_commit(Block* block) noexcept:
     cdef StreamState* stream = block.home
     if is_reserved(block) and block.holder == stream \
             and block.hazard.epoch == stream.recording_epoch:
-        block.state = FREE          # It is not available before the commit, either: see rows.
+        block.state = FREE          # It is not available before the commit, either: see sequences.
         return
     block.state = RESTING
     block.next_resting = NULL

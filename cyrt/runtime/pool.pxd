@@ -28,8 +28,8 @@ from cyrt.runtime.device cimport contexts
 from cyrt.runtime.freed cimport hold_until_commit
 from cyrt.runtime.poison cimport poisoned
 from cyrt.runtime.reserve cimport Pool, out_of_memory, pools
-from cyrt.runtime.rows cimport is_next_block
-from cyrt.runtime.state cimport LIVE, Block, BlockKind, Row, StreamState
+from cyrt.runtime.sequences cimport is_next_block
+from cyrt.runtime.state cimport LIVE, Block, BlockKind, Sequence, StreamState
 
 # Return whether the block is memory of the stream's context that no other library uses. The struct
 # of a stream has its device and epoch as a block has them whose `kind` and `shared` are zero.
@@ -56,15 +56,15 @@ cdef bint take_lowest(const StreamState* stream, Block* block, size_t nbytes) no
 
 # If so, allocate the block. Return whether it is allocated.
 cdef inline bint allocate_next(StreamState* stream, Block* block, size_t nbytes) noexcept:
-    cdef Row* row
+    cdef Sequence* sequence
     if block.slab == NULL:
         if not take_lowest(stream, block, nbytes):
             return False
     else:
-        row = &stream.bins[block.bin].row
-        if block.size < nbytes or not is_next_block(stream, row, block):
+        sequence = &stream.bins[block.bin].sequence
+        if block.size < nbytes or not is_next_block(stream, sequence, block):
             return False
-        row.next += 1
+        sequence.next += 1
         block.state = LIVE
     note_owner(block, nbytes)
     return True

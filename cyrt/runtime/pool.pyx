@@ -19,7 +19,7 @@ from cyrt.runtime.poison cimport forget_loss
 from cyrt.runtime.reserve cimport (
     Pool, Shortage, allocate_from_driver, give_back, pools, slab_for, trim, try_driver,
 )
-from cyrt.runtime.rows cimport drop_unused_rows, next_block, reserve
+from cyrt.runtime.sequences cimport drop_unused_sequences, next_block, reserve
 from cyrt.runtime.state cimport (
     CAPTURED, DEVICE_MEMORY, FOREIGN_MEMORY, FREE, LARGE, LIVE, NUM_BINS, PINNED_MEMORY, Bin,
     Block, StreamState,
@@ -208,7 +208,7 @@ cdef Block* find_block(StreamState* stream, size_t size, size_t wanted, int bin)
             launch_uses_of_unsettled(ordinal, bin)
     crowded = is_crowded(ordinal, size, bin)
     if crowded:
-        drop_unused_rows(stream)
+        drop_unused_sequences(stream)
     block = lowest_free(&stream.bins[bin])
     if block == NULL:
         block = from_other_stream(stream, bin, False)
@@ -261,7 +261,7 @@ cdef bint take_lowest(const StreamState* stream, Block* block, size_t nbytes) no
 cdef bint is_next(StreamState* stream, const Block* block, size_t nbytes) noexcept:
     if block.slab == NULL:
         return is_lowest(stream, block, nbytes)
-    return block.size >= nbytes and is_next_block(stream, &stream.bins[block.bin].row, block)
+    return block.size >= nbytes and is_next_block(stream, &stream.bins[block.bin].sequence, block)
 
 
 cdef Block* example_block(StreamState* stream, size_t nbytes) except NULL:

@@ -20,7 +20,7 @@ from cyrt.runtime.device import reset_hooks
 from cyrt.runtime.ending cimport destroy_unused
 from cyrt.runtime.freed cimport return_block, return_unsettled_blocks, unsettled
 from cyrt.runtime.bitset cimport drop_bit
-from cyrt.runtime.rows cimport drop_rows
+from cyrt.runtime.sequences cimport drop_sequences
 from cyrt.runtime.seam cimport graph
 from cyrt.runtime.state cimport FREE, LIVE, NUM_BINS, Bin, Block, StreamState
 from cyrt.runtime.stream_state cimport flush_all, states
@@ -365,7 +365,7 @@ cdef size_t trim(int ordinal) except? 1:
     state = states[ordinal]
     while state != NULL:
         if not state.capturing:
-            drop_rows(state)
+            drop_sequences(state)
         state = state.next
     hold_captured_slabs(ordinal, 1)
     own.blocks = detach_free_blocks(ordinal)

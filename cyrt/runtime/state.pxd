@@ -7,7 +7,7 @@ cdef enum:
     NUM_BINS = 256
     LARGE = 1 << 20         # bytes; blocks of this size or more are not cut from slabs
     SMALL_BINS = 40         # the classes of smaller blocks are below this number
-    OWN = 8                 # most blocks of a site, see runtime/rows
+    OWN = 8                 # most blocks of a site, see runtime/sequences
     PACE_EVENTS = 8
 
 cdef enum BlockState:
@@ -57,7 +57,7 @@ cdef struct Block:
     StreamState* holder     # the stream in whose bin it has a slot; NULL: none
     Block* next_resting     # the next of the stream's RESTING blocks
     int slot
-    int entry                   # 1 + its index in the row that has it; 0: none has it
+    int entry                   # 1 + its index in the sequence that has it; 0: none has it
     unsigned int site           # `number` of the site that has it; 0: none has it
     unsigned int version        # number of writes as long as tapes exist, see runtime/taping
     short bin               # size class, -1: returned directly to the driver
@@ -81,7 +81,7 @@ cdef struct Block:
     Block* next_outside
     int captures            # number of captures of other libraries whose graphs use it
 
-# The blocks of a result that outlives its batch, see runtime/rows.
+# The blocks of a result that outlives its batch, see runtime/sequences.
 cdef struct Site:
     int position                # the position of its operation in the round
     unsigned int number         # unique
@@ -96,8 +96,8 @@ cdef struct Sites:
     StreamState* stream
     Sites* next                 # the next of the stream's
 
-# The small blocks of one class in the order in which a batch allocates them, see runtime/rows.
-cdef struct Row:
+# The small blocks of one class in the order in which a batch allocates them, see runtime/sequences.
+cdef struct Sequence:
     Block** blocks              # NULL: none
     int count, room
     int next                    # index of the next allocation's
@@ -107,7 +107,7 @@ cdef struct Row:
 cdef struct Bin:
     Block** blocks              # by slot; NULL: the slot is vacant
     Bits free, vacant
-    Row row
+    Sequence sequence
     int used                    # number of slots used so far, those vacant again included
     int room
 
@@ -154,7 +154,7 @@ cdef struct StreamState:
     int position            # plus `nodes`: the next operation's position in the round
     Site* site              # the first site that is not before it; NULL: no round is known
     Sites* sites            # the sites of all rounds that are known
-    size_t row_bytes        # bytes of the blocks of its rows
+    size_t sequence_bytes   # bytes of the blocks of its sequences
     unsigned long long last_batch   # number of the last batch of all streams that began on it
     Block* resting          # the list of RESTING blocks, in the order in which they were freed
     Block* last_resting

@@ -60,7 +60,7 @@ def test_memory_freed_inside_while_the_batch_before_is_launched(module, replaced
 @pytest.mark.usefixtures("pooled")
 def test_memory_that_another_stream_has_read_is_not_reused_inside(module):
     """The block stores how the other stream's recording uses it, and beside that how the group
-    does; from the second time on it is a block of the stream's rows."""
+    does; from the second time on it is a block of the stream's sequences."""
     encoder, side, out, other = cyrt.current_encoder(), cyrt.Stream(), zeros(), zeros()
     for _ in range(4):
         x = cyrt.Buffer(4 * N)

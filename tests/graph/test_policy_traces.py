@@ -1,9 +1,9 @@
 """The policy alone, over traces of operations of programs drawn at random: no device runs them.
 
-Memory is modelled as rows and sites do it: the n-th result of a batch has the n-th block, if that
-is free; a result that outlives its batch has a block of its operation's own. A batch is replayed if
-one of the same kernels on the same blocks was launched before, and at most half of its operations
-were patched then.
+Memory is modelled as sequences and sites do it: the n-th result of a batch has the n-th block, if
+that is free; a result that outlives its batch has a block of its operation's own. A batch is
+replayed if one of the same kernels on the same blocks was launched before, and at most half of its
+operations were patched then.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Program:
     def __init__(self):
         self.trace = Trace(LIMIT, BLOCKS)
         self.live, self.used = set(), set()
-        self.row, self.next, self.own, self.ended = [], 0, {}, 0
+        self.sequence, self.next, self.own, self.ended = [], 0, {}, 0
 
     def allocate(self):
         if self.ended != len(self.trace.batches):  # the next batch has begun
@@ -47,11 +47,11 @@ class Program:
         if site:
             block = self.allocate_own(self.own.setdefault(site, []))
         else:
-            if self.next == len(self.row):
-                self.row.append(None)
-            block = self.row[self.next]
+            if self.next == len(self.sequence):
+                self.sequence.append(None)
+            block = self.sequence[self.next]
             if not self.is_free(block):
-                block = self.row[self.next] = self.other()
+                block = self.sequence[self.next] = self.other()
             self.next += 1
         self.live.add(block)
         self.used.add(block)
@@ -69,8 +69,8 @@ class Program:
         return block is not None and block not in self.live | self.used
 
     def other(self):
-        """Return a free block that no row or site has."""
-        taken = self.live.union(self.used, self.row, *self.own.values())
+        """Return a free block that no sequence or site has."""
+        taken = self.live.union(self.used, self.sequence, *self.own.values())
         return next(each for each in range(BLOCKS) if each not in taken)
 
     def free(self, block):

@@ -237,7 +237,7 @@ def test_a_round_that_runs_other_kernels_from_now_on_settles():
 
 
 def test_programs_that_ran_before_do_not_unsettle_the_next(python):
-    """The streams of those programs stay alive, with all blocks of their rows and sites."""
+    """The streams of those programs stay alive, with all blocks of their sequences and sites."""
     done = python(
         """
         import cyrt

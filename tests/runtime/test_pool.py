@@ -51,7 +51,7 @@ def address(buffer):
 
 def test_the_lowest_free_block_comes_first(python):
     """The block of an allocation depends on what is free, not on the order of the frees. A new
-    process has no stream whose rows have blocks."""
+    process has no stream whose sequences have blocks."""
     done = python(
         """
         import numpy as np
@@ -222,7 +222,7 @@ def test_trim_takes_what_is_kept_for_a_round(emptied):
 
 
 def test_memory_that_no_operation_used_is_freed_between_batches(python):
-    """It is a site's, so it is not the last entry of the row, in which the batch has none yet."""
+    """It is a site's, so it is not the sequence's last entry: the batch has no entry in it yet."""
     done = python(
         """
         import cyrt
@@ -270,7 +270,7 @@ def test_memory_runs_out_with_blocks_kept(python):
 
 @pytest.mark.usefixtures("batched")
 def test_a_concurrent_block_is_given_no_address_twice():
-    """Also where rows have the blocks of a round."""
+    """Also where sequences have the blocks of a round."""
     with cyrt.Stream():
         x = cyrt.ones(1000)
         for _ in range(30):
@@ -524,7 +524,7 @@ part = [part, cyrt.Buffer(8 * MB)]              # the parts are joined
 
 
 def test_rounds_of_small_arrays_in_large_blocks(scarce):
-    """A round's rows and sites have no large block."""
+    """A round's sequences and sites have no large block."""
     scarce(
         """
 big = cyrt.Buffer(16 * MB)

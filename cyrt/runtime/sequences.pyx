@@ -1,5 +1,5 @@
-# C-level functions only: see rows.pxd.
-"""Rows: the small blocks that a stream's allocations get, so that addresses repeat."""
+# C-level functions only: see sequences.pxd.
+"""Sequences: the small blocks that a stream's allocations get, so that addresses repeat."""
 
 from libc.limits cimport INT_MAX
 from libc.stdlib cimport calloc, free, realloc
@@ -8,11 +8,13 @@ from libc.string cimport memmove, memset
 from cyrt.runtime.blocks cimport end_reservation, is_reserved, put, site_bytes
 from cyrt.runtime.device cimport contexts
 from cyrt.runtime.freed cimport hold_until_commit, queue_unsettled
-from cyrt.runtime.state cimport FREE, LIVE, OWN, SMALL_BINS, Block, Row, Site, Sites, StreamState
+from cyrt.runtime.state cimport (
+    FREE, LIVE, OWN, SMALL_BINS, Block, Sequence, Site, Sites, StreamState,
+)
 from cyrt.runtime.stream_state cimport states
 
 cdef enum:
-    ROW_BYTES = 64 << 20        # most bytes of a stream's rows
+    SEQUENCE_BYTES = 64 << 20   # most bytes of a stream's sequences
     OWN_BYTES = 64 << 20        # most bytes of a device's sites
     IDLE = 16                   # batches whose results do not outlive them before a site ends
     UNUSED = 24                 # batches of other streams after which a stream is unused
@@ -24,7 +26,7 @@ cdef unsigned long long last_batch = 0
 
 
 cdef void unreserve(Block* block) noexcept:
-    """Take the block out of its row or site. If it is free, it returns to its bin."""
+    """Take the block out of its sequence or site. If it is free, it returns to its bin."""
     end_reservation(block)
     # A reset of the device has freed the memory of older blocks, their slabs included.
     if block.state == FREE and block.epoch == contexts[block.ordinal].epoch:
@@ -67,39 +69,40 @@ cdef void add_own(StreamState* stream, Site* site, Block* block) noexcept:
     site_bytes[block.ordinal] += block.size
 
 
-cdef bint add_entries(Row* row, int count) noexcept:
-    """Give the row at least that length."""
+cdef bint add_entries(Sequence* sequence, int count) noexcept:
+    """Give the sequence at least that length."""
     cdef Block** grown
-    if count > row.room:
-        grown = <Block**>realloc(row.blocks, 2 * count * sizeof(Block*))
+    if count > sequence.room:
+        grown = <Block**>realloc(sequence.blocks, 2 * count * sizeof(Block*))
         if grown == NULL:
             return False
-        row.blocks = grown
-        row.room = 2 * count
-    if count > row.count:
-        memset(&row.blocks[row.count], 0, (count - row.count) * sizeof(Block*))
-        row.count = count
+        sequence.blocks = grown
+        sequence.room = 2 * count
+    if count > sequence.count:
+        memset(&sequence.blocks[sequence.count], 0, (count - sequence.count) * sizeof(Block*))
+        sequence.count = count
     return True
 
 
 cdef void reserve(StreamState* stream, Block* block, int entry) noexcept:
-    cdef Row* row = &stream.bins[block.bin].row
+    cdef Sequence* sequence = &stream.bins[block.bin].sequence
     if is_reserved(block) or block.holder != stream:
         return
     if has_site(stream):
         add_own(stream, stream.site, block)
         return
-    if entry < row.count and row.blocks[entry] != NULL:
-        unreserve(row.blocks[entry])
-    if entry < PER_OPERATION * (stream.earlier + stream.nodes + 1) and add_entries(row, entry + 1) \
-            and stream.row_bytes + block.size <= <size_t>ROW_BYTES:
-        row.blocks[entry] = block
+    if entry < sequence.count and sequence.blocks[entry] != NULL:
+        unreserve(sequence.blocks[entry])
+    if entry < PER_OPERATION * (stream.earlier + stream.nodes + 1) \
+            and add_entries(sequence, entry + 1) \
+            and stream.sequence_bytes + block.size <= <size_t>SEQUENCE_BYTES:
+        sequence.blocks[entry] = block
         block.entry = entry + 1
         block.hazard.epoch = 0
-        stream.row_bytes += block.size
+        stream.sequence_bytes += block.size
 
 
-cdef void begin_rows(StreamState* stream, Sites* sites, int position, bint resumes) noexcept:
+cdef void begin_sequences(StreamState* stream, Sites* sites, int position, bint resumes) noexcept:
     global last_batch
     cdef int bin
     last_batch += 1
@@ -110,7 +113,7 @@ cdef void begin_rows(StreamState* stream, Sites* sites, int position, bint resum
     stream.site = sites.items if sites != NULL else NULL
     if not resumes:
         for bin in range(SMALL_BINS):
-            stream.bins[bin].row.next = 0
+            stream.bins[bin].sequence.next = 0
 
 
 cdef void drop_own(Site* site) noexcept:
@@ -121,29 +124,29 @@ cdef void drop_own(Site* site) noexcept:
     site.count = 0
 
 
-cdef void drop_rows(StreamState* stream) noexcept:
+cdef void drop_sequences(StreamState* stream) noexcept:
     cdef Sites* sites = stream.sites
-    cdef Row* row
+    cdef Sequence* sequence
     cdef int bin, n
     for bin in range(SMALL_BINS):
-        row = &stream.bins[bin].row
-        for n in range(row.count):
-            if row.blocks[n] != NULL:
-                unreserve(row.blocks[n])
-        row.count = 0
+        sequence = &stream.bins[bin].sequence
+        for n in range(sequence.count):
+            if sequence.blocks[n] != NULL:
+                unreserve(sequence.blocks[n])
+        sequence.count = 0
     while sites != NULL:
         for n in range(sites.count):
             drop_own(&sites.items[n])
         sites = sites.next
 
 
-cdef void drop_unused_rows(const StreamState* asking) noexcept:
+cdef void drop_unused_sequences(const StreamState* asking) noexcept:
     cdef StreamState* stream = states[asking.ordinal]
     while stream != NULL:
         if stream != asking and not stream.pending and stream.last_batch \
                 and last_batch - stream.last_batch > <unsigned long long>UNUSED:
             stream.last_batch = 0
-            drop_rows(stream)
+            drop_sequences(stream)
         stream = stream.next
 
 
@@ -210,7 +213,7 @@ cdef void set_site(Sites* sites, int position, bint outlives) noexcept:
             return
     elif not outlives or not add_room(sites):
         return
-    sites.stream.site = NULL        # `begin_rows` sets it again
+    sites.stream.site = NULL        # `begin_sequences` sets it again
     if not outlives:
         drop_own(&sites.items[n])
     memmove(&sites.items[n + outlives], &sites.items[n + (not outlives)],
