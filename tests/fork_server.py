@@ -15,7 +15,7 @@ import sys
 import types
 from typing import Any
 
-MOST_BYTES = 1 << 17  # of a request
+MOST_BYTES = 1 << 17  # bytes of the longest request
 
 
 def serve(connection: socket.socket) -> dict[str, Any] | None:

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 SECONDS = 300  # enough for a machine that is five times as slow
 SERVER = Path(__file__).with_name("fork_server.py")
-MORE_SECONDS = 30  # for the stacks of a process that has not ended by then
+MORE_SECONDS = 30  # time to write the stacks of a process that has not ended
 
 
 def start(arguments, *, env=None, **options) -> subprocess.Popen[str]:

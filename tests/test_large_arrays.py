@@ -129,7 +129,7 @@ def test_sort():
 def test_random():
     x = cyrt.random.randint(0, 256, (N,), dtype=cyrt.uint8, key=cyrt.random.key(3))
     for part in (x[: 1 << 31], x[1 << 31 : 1 << 32], x[1 << 32 :]):
-        mean = part.sum().item() / part.size  # of many, within five standard errors
+        mean = part.sum().item() / part.size  # a mean of many is within five standard errors
         assert abs(mean - 127.5) < 5 * 73.9 / part.size**0.5
     again = x[1 << 32 :]
     assert not cyrt.all(x[: again.size] == again).item()

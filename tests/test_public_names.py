@@ -47,11 +47,11 @@ def test_names_are_the_public_ones():
     other = [
         f"{module.__name__}.{name}: {each.__name__}"
         for module in PACKAGES
-        if module is not cyrt.numpy  # which has NumPy's objects
+        if module is not cyrt.numpy  # it has NumPy's objects
         for name in module.__all__
         for each in [getattr(module, name)]
         if callable(each)
-        and hasattr(each, "__name__")  # which element types do not have
+        and hasattr(each, "__name__")  # element types have none
         and each.__name__ != name
         # Names of one function: cyrt.abs is cyrt.absolute, for NumPy's programs.
         and getattr(module, each.__name__, None) is not each

@@ -21,7 +21,7 @@ from cyrt.driver import table
 SIZE = 64
 NOT_SUPPORTED = 801
 MARK = 48  # bytes of shared memory of the launches that may be refused
-CHILD_SECONDS = 20  # for a forked child, before it hangs
+CHILD_SECONDS = 20  # a forked child that takes longer hangs
 TRIES = 200  # reads that others' refusals may interrupt before one succeeds
 
 

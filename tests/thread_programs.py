@@ -48,7 +48,7 @@ from cyrt import settings
 from cyrt.runtime import transfer
 
 KINDS = ("plain", "refused", "devices", "limited")
-SECONDS = 300  # for a program, before it is a deadlock
+SECONDS = 300  # a program that takes longer is a deadlock
 
 
 class Program:

@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 LARGE = 1 << 18  # elements of a block that is reused at once
 MB = 1 << 20
 END = 256  # bytes that are written at both ends of memory of any size
-LIMIT = 128 * MB  # of programs of the kind "limited"
+LIMIT = 128 * MB  # the pool's limit of programs of the kind "limited"
 # What all threads hold at once of memory of any size. It fits in the limit by the pool's rule:
 # blocks are at most 1.25 * 1.125 times as large, a quarter of the limit is in parts, and there are
 # slabs of 4 MB for what is small.
 MOST_SIZED = 36 * MB
 LEAST_SIZED = 2 * MB  # what a smaller one counts as
 BLOCK = 64
-MOST_FORKS = 2  # of a program: each takes as long as many other steps
+MOST_FORKS = 2  # a program's: each takes as long as many other steps
 
 SOURCE = r"""
 typedef unsigned int u32;

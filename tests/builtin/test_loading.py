@@ -18,7 +18,7 @@ from cyrt import jit
 from cyrt.builtin import catalogue, loading
 from cyrt.driver.errors import CompileError
 
-EPOCHS = itertools.count(1_000_000)  # of no context: nothing is found loaded
+EPOCHS = itertools.count(1_000_000)  # no context has these: nothing is found loaded
 NEGATIVE = catalogue.row("negative", "float32")
 EXP = catalogue.row("exp", "float32")
 
@@ -179,7 +179,7 @@ def test_after_a_reset(python):
     assert done.returncode == 0, done.stderr
 
 
-MOST_TURNS = 4  # of loops that run before the wait, or less often, by what `early` is
+MOST_TURNS = 4  # the most turns before the wait; `early` may make them fewer
 
 # The structs of parameters that have a word `early`, or that others begin with: by the template,
 # and by what the names of the kernels contain.
@@ -288,7 +288,7 @@ def before_wait(statements, known):
         statement = statements[at]
         if "griddepcontrol.wait" in statement:
             found = True
-            if statement.startswith("@"):  # and where it does not hold, the next one does
+            if statement.startswith("@"):  # where it does not hold, the next one does
                 assert statements[at + 1] == statement.replace("@", "@!"), statement
             continue
         yield statement

@@ -254,7 +254,7 @@ def test_the_picture_has_a_bar_for_each_time(tmp_path):
         float(x)
         for x in re.search(r'"patch_2">\s*<path d="M ([\d.]+) .*\nL ([\d.]+) ', drawn).groups()
     )
-    tenth = 0.1 * (right - left)  # of the picture, which the shortest bar takes at least
+    tenth = 0.1 * (right - left)  # the least part of the picture that the shortest bar takes
     assert left + tenth < ends["#3f7f00"] < ends["#9a9a9a"] < ends["#2b5c9e"] < right
     for text in ("C loop: cuLaunchKernel", "chain: full edges", "2.75", "0.25", "a device"):
         assert f"<!-- {text} -->" in drawn

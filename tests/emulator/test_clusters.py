@@ -153,7 +153,7 @@ def test_shared_memory_of_another_block(module, cluster):
 @pytest.mark.parametrize("threads", [32, 70])
 def test_atomics_in_another_block(module, threads):
     found = launch(module, "counter", 12, threads, 12, 4)
-    assert found[::4].tolist() == [4 * threads] * 3  # of the blocks of rank 0
+    assert found[::4].tolist() == [4 * threads] * 3  # the counters of the blocks of rank 0
     assert (found < 1000).all()  # getctarank gave 0 in every block
 
 

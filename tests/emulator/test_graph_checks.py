@@ -95,7 +95,7 @@ def test_an_access_before_the_wait_is_reported(checked):
 @pytest.mark.usefixtures("unchecked")
 def test_dependents_start_early(checked):
     wrong = checked(EARLY.format(kernel="early", more="") + "graph.memset(a, 1, after=[down])")
-    assert str([1] * 32) in wrong  # of the launch that started early
+    assert str([1] * 32) in wrong  # what the launch that started early read
     right = checked(EARLY.format(kernel="late", more=", w"), CYRT_CHECK="1")
     assert str([14] * 32) in right
     assert str([14] * 32) in checked(EARLY.format(kernel="late", more=", w"))

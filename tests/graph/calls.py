@@ -110,7 +110,7 @@ class Calls(Library):
     def __init__(self):
         super().__init__()
         self.image = compiler.compile(SOURCE, arch="compute_90").code
-        self.count = 0  # of calls
+        self.count = 0  # number of calls
         with self:
             self.module = c_void_p()
             self("cuModuleLoadData", byref(self.module), self.image)

@@ -121,8 +121,8 @@ def test_what_was_used_longest_ago_goes_first(python):
         + r"""
 a, b, c, d = 1, 2, 3, 4
 assert [batch(n) for n in (a, b, c, a, b, c, a)] == [0, 0, 0, 1, 1, 1, 1]
-assert [batch(n) for n in (d, a, c, d)] == [0, 1, 1, 1]         # in b's place
-assert [batch(n) for n in (b, c, d, b, a)] == [0, 1, 1, 1, 0]   # in a's
+assert [batch(n) for n in (d, a, c, d)] == [0, 1, 1, 1]         # d evicts b
+assert [batch(n) for n in (b, c, d, b, a)] == [0, 1, 1, 1, 0]   # b evicts a
 assert (encoder.stats()["plans"], encoder.stats()["evictions"]) == (3, 4)   # the fill's first
 """,
         CYRT_GRAPH_CACHE_SIZE="3",

@@ -41,7 +41,7 @@ __global__ void read(const int* x, const int* token, int* out) {
 """
 BLOCKS, THREADS = 4, 256
 SIZE = BLOCKS * THREADS
-ROUNDS = 32  # of SIZE reads
+ROUNDS = 32  # each reads SIZE elements
 
 
 @pytest.fixture(scope="module", autouse=True)

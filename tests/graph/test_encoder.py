@@ -642,7 +642,7 @@ def test_memory_of_one_stream_that_rests_on_another(python):
         keep.fill(0)
         for _ in range(20):
             cyrt.synchronize()
-            x = cyrt.Buffer(4)                          # of the current stream
+            x = cyrt.Buffer(4)                          # memory of the current stream
             resting = repr(x)
             theirs.add_kernel(inc, 1, 1, (x,))
             del x                                       # not reused before theirs

@@ -300,7 +300,7 @@ def test_bad_kernels_leave_the_recording_as_it_was(module, encoder, x, bad, erro
 def test_reads_and_writes_replace_what_the_signature_says(module, encoder):
     a, b, c = zeros(), zeros(), zeros()
     encoder.commit()
-    add, args = module["add"], (a, b, c, 0)  # of size nothing: what is said of it is not true
+    add, args = module["add"], (a, b, c, 0)  # the size is 0: what is said of it is not true
     encoder.add_kernel(module["axpb"], 1, N, (a, 1.0, 1.0, N))  # 0
     encoder.add_kernel(add, 1, N, args, reads=[])  # 1: not after 0
     encoder.add_kernel(add, 1, N, args, reads=[a], writes=[])  # 2: after 0 alone

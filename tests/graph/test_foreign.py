@@ -120,7 +120,7 @@ def test_freed_inside_a_batch(module, handed_out):
 
 
 def test_a_host_array_changed_right_after_it_was_copied_from(encoder):
-    for count in (N, 1 << 18, 3 << 20):  # in the driver's buffer, in one chunk, in several
+    for count in (N, 1 << 18, 3 << 20):  # the driver's buffer, one chunk, several
         source = np.full(count, 7, np.float32)
         buffer = cyrt.Buffer(source.nbytes)
         encoder.add_memcpy(buffer, source)

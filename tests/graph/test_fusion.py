@@ -674,7 +674,7 @@ def test_products_of_many_blocks_are_several_launches(compare, rng):
         nodes = loop.encoder.last_plan().fusion
         if nodes is not None:
             found = [_count("cyrt_matmul", each.operations) for each in nodes.nodes]
-            assert [each for each in found if each] == [4, 1]  # of 126 blocks each
+            assert [each for each in found if each] == [4, 1]  # each product has 126 blocks
         return loop.state
 
     compare(program)

@@ -97,7 +97,7 @@ def test_what_depends_on_it_is_lost_too(module, refuse):
     module["add"][1, N](x, y)
     module["add"][1, N](u, z)
     commit_fails()
-    w = y + 1  # in a later batch
+    w = y + 1  # the operation of a later batch
     for array in (x, y, w):
         lost(array)
     assert (z.numpy() == 1).all()

@@ -44,7 +44,7 @@ def script(rng, length):
 
 class Run(NamedTuple):
     settled: int  # operations after which fewer than two batches more are lost
-    share: float  # of the operations in the last quarter, those that are replayed
+    share: float  # replayed operations among those of the last quarter
     length: float  # operations of a round there
 
 

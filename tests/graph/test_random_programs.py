@@ -79,7 +79,7 @@ mix = st.tuples(st.just("mix"), how, st.lists(place, min_size=1, max_size=4), le
 
 # Calls on arrays. Each is a matrix of int32 in both libraries, which wrap around.
 array = st.integers(0, 2)
-FUNCTIONS = {"add": "add", "sub": "subtract", "mul": "multiply"}  # of operators, of libraries
+FUNCTIONS = {"add": "add", "sub": "subtract", "mul": "multiply"}  # operator: function
 function = st.sampled_from(list(FUNCTIONS))
 # Numbers of these types, the second one in every other round.
 number = st.tuples(

@@ -19,7 +19,7 @@ from settling import settle
 import cyrt
 
 pytestmark = pytest.mark.usefixtures("pooled", "batched")
-WIDTHS = 16, 32, 32, 10  # of a perceptron: its operations count, not how long they take
+WIDTHS = 16, 32, 32, 10  # a perceptron's: its operations count, not how long they take
 both = pytest.mark.parametrize("commit", [True, False], ids=["a commit a round", "no commit"])
 
 

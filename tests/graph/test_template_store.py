@@ -21,7 +21,7 @@ def test_the_key_has_the_alignments(library):
         vectors = Vectors(1, shift)
         record(library.add, vectors)
         np.testing.assert_array_equal(vectors.result(), vectors.host[0] + vectors.host[1])
-    assert template.count_templates() == 3  # of 16, 4 and 8 bytes
+    assert template.count_templates() == 3  # vectors of 16, 4 and 8 bytes
     assert library.count == before + 9
 
 

@@ -142,7 +142,7 @@ def test_a_commit_that_begins_within_another_threads_launch(module, replaced, tm
             assert committing.wait(30)
         return original(*arguments)
 
-    def create_event(original, *arguments):  # for the trace, after the commit has begun
+    def create_event(original, *arguments):  # the trace's, after the commit has begun
         if launching.is_set() and threading.get_ident() != reader:
             committing.set()
             assert launched.wait(30)

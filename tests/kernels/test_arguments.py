@@ -113,7 +113,7 @@ def test_bfloat16_and_types_that_cyrt_lacks(module):
     longs = module[f"k{[*FITS].index('long')}"]
     with pytest.raises(TypeError, match="expected an array of int64"):
         longs[1, 1](Foreign(y, "interface", typestr="<M8"))
-    longs[1, 1](Foreign(y, "interface", typestr="|V8"))  # which tells a size only
+    longs[1, 1](Foreign(y, "interface", typestr="|V8"))  # the type tells a size only
     module[f"k{len(FITS)}"][1, 1](Foreign(y, "interface", typestr="<M8"))
 
 

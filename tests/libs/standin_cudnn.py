@@ -398,7 +398,7 @@ class Frontend:
         self.counts = {"loaded": 0, "unloaded": 0}
         self.asked = self.launched = 0
         self.graphs, self.built, self.streams = [], [], {}
-        self.memory = 0  # of the library's own
+        self.memory = 0  # bytes that the library holds
 
     def use_driver(self):
         """Compile its kernels and load them."""

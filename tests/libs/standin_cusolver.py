@@ -39,7 +39,7 @@ class Standin(cusolver.CuSolver):
         self.parameters_made = 0
         self.numbers = itertools.count(1)
         self.known = {}
-        self.streams = {}  # of the handles, which live as long as the context
+        self.streams = {}  # the handles', which live as long as the context
         self.driver = Driver()
         self.lock = threading.Lock()
         self.reset()

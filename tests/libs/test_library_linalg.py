@@ -600,7 +600,7 @@ def test_gradients(either, rng):
         ("svd", (150, 150), "float32", "Xsyevd"),
         ("svd", (2, 500, 128), "float32", None),
         ("svd", (256, 256), "complex64", "Xsyevd"),
-        ("svd", (1024, 512), "float64", "Xgeqrf"),  # of which own kernels compute the rest
+        ("svd", (1024, 512), "float64", "Xgeqrf"),  # own kernels compute the rest
         ("svd", (1024, 700), "float64", "Xgesvd"),
         ("eig", (150, 150), "float32", None),
         ("eig", (256, 256), "float32", "Xgeev"),

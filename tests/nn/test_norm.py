@@ -573,7 +573,7 @@ W = cyrt.ones(8)
     ],
 )
 def test_wrong_arguments(function, error, message):
-    with cyrt.batch():  # which no earlier program's round ends
+    with cyrt.batch():  # no earlier program's round ends this batch
         with pytest.raises(error, match=message):
             function()
         assert cyrt.current_encoder().num_ops in (0, 1)  # the argument of the wrong type

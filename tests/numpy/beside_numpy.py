@@ -12,7 +12,7 @@ import cyrt
 
 NUMBERS = ("uint8", "int32", "int64", "float32", "float64", "complex64")
 REAL = NUMBERS[:5]
-WIDE = REAL[1:]  # of uint8 NumPy makes float16
+WIDE = REAL[1:]  # NumPy makes float16 of uint8
 FLOATS = ("float32", "float64")
 EVERY = ("bool", *NUMBERS)
 SPECIAL = (np.nan, np.inf, -np.inf, -0.0)

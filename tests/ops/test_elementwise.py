@@ -286,7 +286,7 @@ def test_out_takes_the_result(rng):
     ],
 )
 def test_out_that_overlaps_an_operand(operands, out):
-    x = np.arange(5000, dtype=np.int32)  # of several blocks
+    x = np.arange(5000, dtype=np.int32)  # several blocks compute it
     a = cyrt.asarray(x)
     functions.add(*operands(a), out=out(a))
     np.add(*operands(x), out=out(x))

@@ -80,10 +80,10 @@ def test_as_numpy(case, data):
     ("shape", "axis"),
     [
         ((70_001,), None),  # parts of the whole
-        ((3, 30_011), 1),  # of few long rows
-        ((9_001, 5), 0),  # of few long columns
-        ((9, 7, 2_003), (0, 2)),  # of rows of rows
-        ((2_003, 3, 16), (0, 1)),  # of columns of columns
+        ((3, 30_011), 1),  # parts of few long rows
+        ((9_001, 5), 0),  # parts of few long columns
+        ((9, 7, 2_003), (0, 2)),  # parts of rows of rows
+        ((2_003, 3, 16), (0, 1)),  # parts of columns of columns
     ],
 )
 def test_results_shared_by_blocks(name, shape, axis, rng):
@@ -138,7 +138,7 @@ def test_columns_that_fill_the_device(name, width, rng):
         compare(op, few, 0, False, cyrt.asarray(few))
         found = getattr(reduce, op)(array, axis=0).numpy()
         expected = np.tile(expected, -(-width // 997))[:width]
-        if op == "var":  # of another tree
+        if op == "var":  # the tree of its additions is another one
             np.testing.assert_allclose(found.astype(float), expected.astype(float), rtol=2**-7)
         else:
             np.testing.assert_array_equal(found, expected)

@@ -296,7 +296,7 @@ def test_bools_and_masks_without_dimensions(rng):
 
 
 def test_assignment_reads_before_it_writes(rng):
-    n = 20_000  # of several blocks: a later one would read what one wrote
+    n = 20_000  # several blocks: a later one would read what one wrote
     x = rng.integers(0, n, n)
     array, places = cyrt.asarray(x), cyrt.asarray(np.arange(n)[::-1].copy())
     array[places] = array

@@ -16,7 +16,7 @@ WAIT = """extern "C" __global__ void wait(volatile int* go, int* x) {
     if (x) *x = 7;
 }"""
 TWO = {"CYRT_DEVICE": "emulated", "CYRT_EMULATED_DEVICES": "2", "CYRT_EXIT_TIMEOUT": "0.5"}
-SIZE = 3 << 20  # of no other test's pinned memory
+SIZE = 3 << 20  # no other test's pinned memory has this size
 
 
 class Busy:

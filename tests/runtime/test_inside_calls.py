@@ -17,7 +17,7 @@ import cyrt
 NOT_READY = 600
 QUERY = "cuStreamQuery", [c_void_p]
 QUERY_EVENT = "cuEventQuery", [c_void_p]
-SIZE = 7 << 20  # of no other test's memory
+SIZE = 7 << 20  # no other test's memory has this size
 MANY = 1000  # calls that no loop comes to
 
 

@@ -484,7 +484,7 @@ for x in kept:
     x.fill(1)
 del kept[::2], x
 for nbytes in (512, 100 << 10, 400 << 10):
-    with cyrt.Stream():                 # which has no free memory of its own
+    with cyrt.Stream():                 # it has no free memory of its own
         small = [cyrt.Buffer(nbytes) for _ in range(10)]
         for x in small:
             x.fill(2)

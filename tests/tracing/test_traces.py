@@ -332,7 +332,7 @@ def test_operations_by_cupti(standin, tmp_path):
     of_stream, of_graphs = "operations of CUPTI's stream 7", "operations of graphs"
     assert [each["args"]["name"] for each in named] == [of_graphs, of_graphs, of_stream]
     assert [round(each["dur"], 3) for each in ran] == [4, 2, 1, 1]
-    assert all(-1000 < each["ts"] < 1e8 for each in ran)  # of the trace's clock
+    assert all(-1000 < each["ts"] < 1e8 for each in ran)  # times of the trace's clock
     assert ran[0]["args"] == {"grid": [4, 1, 1], "block": [256, 1, 1]}
     assert ran[3]["args"] == {"bytes": 4096}
     with cyrt.profile(file):  # once more

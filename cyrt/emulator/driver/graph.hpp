@@ -20,11 +20,11 @@ struct Node {
     uintptr_t original = 0;  // handle of the node it was copied from
     Graph* graph = nullptr;  // the graph that owns it
     WorkPtr work;
-    std::shared_ptr<Graph> child;    // for ChildWork
-    std::vector<Edge> dependencies;  // in the order in which they were added
+    std::shared_ptr<Graph> child;    // the graph of ChildWork
+    std::vector<Edge> dependencies;  // ordered as they were added
     std::vector<Edge> dependents;
-    uint32_t step = 0;         // in an executable graph: the index of its step
-    bool enabled = true;       // in an executable graph
+    uint32_t step = 0;         // index of its step, if the graph is executable
+    bool enabled = true;       // whether an executable graph runs it
     std::vector<void*> shown;  // the arrays that the last query of its parameters returned
     size_t shown_size = 0;
 

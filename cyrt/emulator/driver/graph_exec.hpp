@@ -18,7 +18,7 @@ class Stream;
 
 struct UpdateFailure {
     CUgraphExecUpdateResult result;
-    const Node* node = nullptr;  // in the graph that contains the update
+    const Node* node = nullptr;  // a node of the graph that contains the update
     const Node* from = nullptr;
 };
 

@@ -27,13 +27,13 @@ struct Wrapper {
 struct FatHeader {
     uint32_t magic;
     uint16_t version, header_size;
-    uint64_t size;  // of all entries
+    uint64_t size;  // bytes of all entries
 };
 
 struct FatEntry {
     uint16_t kind, version;
     uint32_t header_size;
-    uint64_t size;  // of the payload, padded
+    uint64_t size;  // bytes of the payload, padded
     uint32_t compressed_size;
     uint32_t options_offset;
     uint16_t minor, major;

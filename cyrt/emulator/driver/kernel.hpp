@@ -42,13 +42,13 @@ struct LaunchShape {
     Dim3 grid, block;
     uint32_t dynamic_shared = 0;
     bool cooperative = false;
-    Dim3 cluster = kNoCluster;  // in blocks; zeros: the kernel's own, or 1
+    Dim3 cluster = kNoCluster;  // number of blocks; zeros: the kernel's own, or 1
     static constexpr Dim3 kNoCluster{0, 0, 0};
 };
 
 // A graph's additions to one launch of a kernel.
 struct KernelHooks {
-    std::function<void()> wait_dependencies;  // for griddepcontrol.wait; may be empty
+    std::function<void()> wait_dependencies;  // what griddepcontrol.wait calls; may be empty
     AccessWatch* watch = nullptr;
 };
 

@@ -210,7 +210,7 @@ void locate_by_region(const Warp& warp, const MemoryOp& op, Access access,
     while (left) {
         const int lane = first_lane(left);
         const LaneAccess next{context, op, access, lane, addresses.lane[lane], bytes};
-        host[lane] = reinterpret_cast<uint64_t>(next.host());  // which remembers the region
+        host[lane] = reinterpret_cast<uint64_t>(next.host());  // this call remembers the region
         left = locate_in(region, left & ~kLaneBit[lane], bytes, addresses.lane, host);
     }
     for (int lane = 0; lane < kWarpSize; ++lane)

@@ -17,7 +17,7 @@ struct Region {
     uint64_t lo = 0, hi = 0;    // [lo, hi)
     std::byte* host = nullptr;  // host address of the byte at `lo`
     uint8_t* valid = nullptr;   // one byte for each: 0 = never written; nullptr: not tracked
-    bool read_only = false;     // for kernels: constant memory
+    bool read_only = false;     // constant memory: kernels do not write it
     bool guarded = false;       // a launch with ranges uses no more of it than they say
 
     bool holds(uint64_t address, uint64_t size) const {
@@ -49,7 +49,7 @@ class Arena {
     // 0 if no memory is left. Alignment is at least 256, as in the driver.
     uint64_t allocate(uint64_t size);
     bool release(uint64_t address);         // false: not the start of a live allocation
-    void make_read_only(uint64_t address);  // of a live allocation
+    void make_read_only(uint64_t address);  // a live allocation's
     bool guard(uint64_t address);           // likewise; false: it is none
 
     // Host memory that kernels may use under its own address (pinned, registered, managed).

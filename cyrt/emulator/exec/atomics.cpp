@@ -184,7 +184,7 @@ void update_together(const Warp& warp, uint64_t host, const Cell* b, const Cell*
     if (d) for_lanes(warp.active, [&](int lane) { d[lane] = seen[lane]; });
 }
 
-constexpr int kMostElements = 8;  // of a vector
+constexpr int kMostElements = 8;  // elements of the longest vector
 
 // Lanes are processed in lane order; a vector's elements are separate accesses. All its values are
 // read before a result is written: they may be in the same registers.

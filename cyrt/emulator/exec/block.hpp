@@ -28,7 +28,7 @@ struct Group {
 
 struct Parked {
     uint32_t pc, mask;
-    uint32_t key;  // of a barrier: its id; else the member mask
+    uint32_t key;  // a barrier's id; else the member mask
     bool at_barrier;
 };
 
@@ -134,7 +134,7 @@ class Block {
     const Program* program_ = nullptr;
     const Inst* code_ = nullptr;
     Dim3 index_;
-    uint32_t rank_ = 0;  // in the cluster
+    uint32_t rank_ = 0;  // the block's rank in its cluster
     uint32_t live_threads_ = 0;
     bool released_dependents_ = false;
     size_t warp_count_ = 0;

@@ -57,10 +57,10 @@ constexpr uint32_t kClusterBarrier = kBarriers;
 
 struct Control {
     ControlKind kind = ControlKind::join;
-    bool negated = false;  // of the predicate in s[0]
-    uint8_t count = 0;     // for a guard
+    bool negated = false;  // the predicate in s[0] counts as its opposite
+    uint8_t count = 0;     // number of instructions that a guard governs
     uint32_t target = 0;
-    int32_t cost = 0;  // of a backward branch, charged to kBranchBudget
+    int32_t cost = 0;  // what a backward branch takes from kBranchBudget
 };
 
 // Backward branches that a warp may take before other warps run. A loop that seems to wait for
@@ -81,7 +81,7 @@ struct FunctionCode {
     uint32_t base_slot = kNoSlot;  // each lane's frame base; none for the kernel, whose base is 0
     bool recursive = false;        // several activations per lane are possible
     uint32_t first_slot = 0, end_slot = 0;  // its part of the register file, saved if it recurs
-    std::vector<uint8_t> cells;             // of the slots in that part, in order
+    std::vector<uint8_t> cells;             // the slots' sizes in that part, in order
 };
 
 struct ConstantSlot {
@@ -94,7 +94,7 @@ struct ConstantSlot {
 struct ParamSlot {
     ptx::Type type;
     uint8_t cell;
-    uint32_t offset;  // in the parameters
+    uint32_t offset;  // bytes from the start of the parameters
     uint32_t slot;
 };
 

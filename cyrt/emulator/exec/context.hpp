@@ -23,7 +23,7 @@ struct FaultSignal {
     FaultKind kind;
     int lane;
     std::string text;
-    uint32_t line = 0;  // of the PTX; 0: the line of the instruction that runs
+    uint32_t line = 0;  // line of the PTX; 0: that of the instruction that runs
 };
 
 // Bytes moved from one call frame to another, at offsets from their bases.
@@ -44,7 +44,7 @@ struct ClusterMemory {
 };
 
 struct WarpContext {
-    const MemoryOp* memory_ops = nullptr;  // of the program; Inst::extra indexes it
+    const MemoryOp* memory_ops = nullptr;  // the program's; Inst::extra indexes it
     Region* regions = nullptr;             // per worker: the last region of each memory instruction
     Region* earlier = nullptr;             // likewise: the one before it
     RecentRegions* recent = nullptr;       // per worker: those of all instructions
@@ -59,14 +59,14 @@ struct WarpContext {
     const ClusterMemory* cluster = nullptr;  // all blocks of the cluster, including this one
     uint32_t rank = 0;                       // rank of the block in the cluster
     Hazards* hazards = nullptr;              // checking mode, and there are several warps
-    uint32_t warp = 0;                       // in the cluster
+    uint32_t warp = 0;                       // the warp's number in the cluster
     std::byte* local = nullptr;              // lane 0's; the next lane's is `local_stride` later
     uint32_t local_stride = 0;
     uint32_t local_bytes = 0;
     std::byte* params = nullptr;  // the kernel's parameters (read only)
     uint32_t param_bytes = 0;
 
-    const FrameCopy* frame_copies = nullptr;  // of the program
+    const FrameCopy* frame_copies = nullptr;  // the program's
     uint32_t stack_limit = 0;                 // bytes of local memory that frames may fill
     uint32_t stack_bytes = 0;                 // those of them that the device's limit gives
 

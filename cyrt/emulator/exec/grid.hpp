@@ -26,10 +26,10 @@ class Grid {
     const Program& program;
     const uint64_t blocks;
     const Dim3 clusters;
-    const uint32_t stack_bytes;  // of a thread, after the kernel's own frame
+    const uint32_t stack_bytes;  // a thread's stack after the kernel's own frame
     const uint64_t cluster_count;
     const uint32_t cluster_blocks, cluster_threads;
-    uint64_t workspace = 0;  // for cooperative groups, if the kernel uses one
+    uint64_t workspace = 0;  // memory of cooperative groups; 0: the kernel uses none
 
     // The next cluster to start, in order; `cluster_count` or more if all have started.
     uint64_t take() { return next_.fetch_add(1, std::memory_order_relaxed); }

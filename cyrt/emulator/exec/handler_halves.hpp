@@ -30,7 +30,7 @@ CYRT_INLINE float to_odd(float rounded, bool inexact, bool above) {
 }
 
 struct Half {
-    static constexpr u32 kExponent = 0x7c00;  // of one value in the low bits of a word
+    static constexpr u32 kExponent = 0x7c00;  // bits of the exponent of the low value
 
     static CYRT_INLINE float widen(u32 half) {
         const u32 shifted = (half & 0x7fffu) << 13;

@@ -35,10 +35,10 @@ enum Flags : u32 {
     kSignedA = 1 << 5,
     kSignedB = 1 << 6,
     kSat = 1 << 7,
-    kWrap = 1 << 8,     // of vshl and vshr; else the count is clamped
-    kPlusOne = 1 << 9,  // of vmad
+    kWrap = 1 << 8,     // vshl and vshr wrap the count; else they clamp it
+    kPlusOne = 1 << 9,  // vmad
     kShr7 = 1 << 10,
-    kShr15 = 1 << 11,   // of vmad
+    kShr15 = 1 << 11,   // vmad
     kSecondShift = 12,  // 2 bits of Second
     kPairs = 1 << 14,
     kQuads = 1 << 15,  // SIMD

@@ -18,7 +18,7 @@ struct Hazards::Seen {
     Slot slot;
     uint32_t warp;
     MemoryOrder order;
-    uint32_t rank, offset, bytes;  // of the lane's whole access
+    uint32_t rank, offset, bytes;  // the lane's whole access
     const std::byte* host;
 };
 
@@ -106,7 +106,7 @@ void Hazards::arrive_in_cluster(uint32_t warp) {
 
 void Hazards::complete_in_cluster() {
     for (size_t at = 0; at < left_.size(); at += agents_) join(cluster_arrived_.data(), &left_[at]);
-    cluster_passed_ = cluster_arrived_;  // which all that arrive again have passed
+    cluster_passed_ = cluster_arrived_;  // all that arrive again have passed it
 }
 
 void Hazards::pass_in_cluster(uint32_t warp) { join(clocks_of(warp), cluster_passed_.data()); }

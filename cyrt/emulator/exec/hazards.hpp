@@ -69,7 +69,7 @@ class Hazards {
     // An access; or, if `many`, those of several agents: `op` is the index of their set.
     struct Slot {
         Clock clock = 0;     // 0: no access
-        uint32_t op = 0;     // in Program::memory_ops
+        uint32_t op = 0;     // index in Program::memory_ops
         uint16_t agent = 0;  // a warp, or behind the warps the asynchronous copies of one
         uint8_t lane = 0;
         Access access = Access::read;
@@ -131,16 +131,16 @@ class Hazards {
     uint32_t warps_ = 0, warps_of_block_ = 0;
     uint32_t part_ = 1;            // bytes of a part of a word
     uint32_t agents_ = 0;          // warps, and their copies
-    std::vector<Clock> clocks_;    // of each warp
+    std::vector<Clock> clocks_;    // one for each warp
     std::vector<Clock> barriers_;  // 16 of each block
-    std::vector<Clock> passed_;    // of the barrier that was completed last
-    std::vector<Clock> left_;      // of each block's threads that have exited
+    std::vector<Clock> passed_;    // the barrier that was completed last
+    std::vector<Clock> left_;      // each block's threads that have exited
     std::vector<Clock> cluster_arrived_, cluster_passed_;
     std::vector<Clock> handed_;                    // clocks of places in memory
     std::unordered_map<uint64_t, size_t> device_;  // addresses to clocks in handed_
     size_t given_ = 0;                             // all clocks that were given to device memory
     bool others_ = false;                          // the grid has other clusters
-    std::vector<std::vector<Cell>> cells_;         // of each block, a word each
+    std::vector<std::vector<Cell>> cells_;         // each block's words, a cell for each
     std::vector<Strong> strong_;
     std::vector<std::array<Cell, 4>> split_;
     std::vector<uint32_t> free_split_;

@@ -25,7 +25,7 @@ enum class FaultKind : uint8_t {
     misaligned_address,
     uninitialized_read,
     unordered_access,
-    hazard,  // in shared memory
+    hazard,  // a race for shared memory
     assertion,
     trap,
     deadlock,
@@ -46,7 +46,7 @@ struct Launch {
     const Program* program = nullptr;
     std::string kernel_name;
     Dim3 grid, block;
-    Dim3 cluster;                   // in blocks; the grid is a multiple of it
+    Dim3 cluster;                   // number of blocks; the grid is a multiple of it
     bool explicit_cluster = false;  // requested explicitly, possibly with one block
     uint32_t dynamic_shared = 0;
     const std::byte* params = nullptr;     // laid out by KernelInfo::params

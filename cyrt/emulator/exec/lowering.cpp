@@ -158,7 +158,7 @@ void FunctionLowering::lower_on_registers(const Instruction& instruction) {
         inst.extra = pack_video_selectors(operands[0].name, operands[1].name, operands[2].name);
     if (waits_for_members(instruction)) {
         builder_.emit_control(ControlKind::member_sync, instruction.line, inst.s[sources - 1]);
-        inst.extra = builder_.cell(inst.s[0]);  // for lanes that meet from several places
+        inst.extra = builder_.cell(inst.s[0]);  // lanes meet there from several instructions
     }
     builder_.emit(inst, instruction.line);
     flush_results();
@@ -371,7 +371,7 @@ uint32_t FunctionLowering::symbol_source(const Operand& operand, uint8_t cell) {
 uint64_t FunctionLowering::symbol_address(const std::string& name) const {
     uint32_t offset = 0;
     if (find_frame_variable(name, offset)) return offset;
-    // of a kernel; all other symbols are in frame_
+    // A kernel's parameters; all other symbols are in frame_.
     for (const ptx::Variable& param : function_.params) {
         offset = round_up(offset, std::max(1u, param.align));
         if (param.name == name) return offset;

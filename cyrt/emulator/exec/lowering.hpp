@@ -106,7 +106,7 @@ class FunctionLowering {
 
     struct Branch {
         uint32_t pc;
-        size_t target;  // in the body
+        size_t target;  // the index of an instruction of the body
     };
 
     struct Widening {

@@ -330,7 +330,7 @@ bool read_form(const ptx::Instruction& source, MatrixForm& form, ptx::Space& spa
 }
 
 bool set_types(const std::vector<MatrixType>& types, MatrixForm& form) {
-    if (types.size() == 2) {  // for wmma with f16, only the accumulators' types are written
+    if (types.size() == 2) {  // wmma with f16 names the accumulators' types only
         form.d = types[0], form.c = types[1];
         form.a = form.b = MatrixType::f16;
         return form.opaque;

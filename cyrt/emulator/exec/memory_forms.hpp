@@ -17,7 +17,7 @@ struct MemoryForm {
     bool in_cluster = false;  // .shared::cluster: another block's memory too
     bool acquire = false, release = false;
     bool strong = false;    // volatile, relaxed, acquire, release
-    std::string operation;  // for atom and red: "add", "cas" ...
+    std::string operation;  // what atom and red do: "add", "cas" ...
 };
 
 // "shared::cta" -> Space::shared; false if the text names no state space.

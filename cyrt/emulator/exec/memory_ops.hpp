@@ -35,12 +35,12 @@ struct MemoryOp {
     bool acquire = false, release = false;
     MemoryOrder order = MemoryOrder::plain;
     bool async = false;  // the store of cp.async, or an mbarrier's wait for such
-    uint32_t line = 0;   // of the PTX text
+    uint32_t line = 0;   // line of the PTX text
 
-    uint32_t vector[8];   // with .v2 .v4 .v8: slots of the result or, where there is none,
-                          // of the value
+    uint32_t vector[8];   // .v2 .v4 .v8: slots of the result, or of the value if there is no
+                          // result
     uint32_t values[24];  // atom with a vector: slots of the value; the fragments of mma
-    MatrixForm matrix;    // for a matrix instruction
+    MatrixForm matrix;    // a matrix instruction's
 };
 
 // Fills in `inst.run` and the second part of `op`. False if the form is unknown.

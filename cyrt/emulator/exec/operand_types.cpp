@@ -41,7 +41,7 @@ uint32_t half_bits(double value) {
     if (size >= 65520) return uint32_t(sign | 0x7c00);
     if (size < 0x1p-14) return uint32_t(sign | int(std::nearbyint(size * 0x1p24)));
     int exponent;
-    const double fraction = std::frexp(size, &exponent);  // in [0.5, 1)
+    const double fraction = std::frexp(size, &exponent);  // 0.5 <= fraction < 1
     return uint32_t(sign + ((exponent + 13) << 10) + int(std::nearbyint(fraction * 2048)));
 }
 

@@ -11,7 +11,7 @@ namespace cyrt::emu {
 
 namespace {
 
-constexpr size_t kLongestText = 1 << 16;  // of a format or a string: the limit if a NUL is missing
+constexpr size_t kLongestText = 1 << 16;  // the end of a format or a string without a NUL
 
 // A lane's memory, accessed by generic addresses.
 class LaneMemory {

@@ -53,7 +53,7 @@ struct Error : std::runtime_error {
 
 // A piece of an initialiser: bytes of a literal, or the address of a symbol.
 struct Relocation {
-    uint64_t offset;     // in the variable
+    uint64_t offset;     // bytes from the start of the variable
     std::string symbol;  // variable or function whose address is stored
     int64_t addend;
     // bytes of the address that are stored, the low ones: 4 or 8; fewer in mask(symbol) forms
@@ -96,13 +96,13 @@ struct Operand {
     uint64_t bits = 0;
     int64_t value = 0;  // added to an address, a symbol or a register
     std::string name;
-    std::vector<Operand> elements;  // of a vector; the operands after a comma inside [a, ...]
+    std::vector<Operand> elements;  // a vector's; the operands after a comma inside [a, ...]
 };
 
 struct Instruction {
     std::string opcode;                  // "setp"
     std::vector<std::string> modifiers;  // {"lt", "f32"}
-    std::vector<Operand> operands;       // in source order; a pair `d|p` is two operands
+    std::vector<Operand> operands;       // ordered as in the source; a pair `d|p` is two operands
     bool paired = false;                 // operands[0]|operands[1] were written with a bar
     int32_t guard = -1;                  // predicate register, -1: none
     bool guard_negated = false;
@@ -149,7 +149,7 @@ struct Function : Signature {
     uint32_t max_cluster_rank = 0;         // 0: absent
     bool explicit_cluster = false;         // a launch has to specify the cluster's dimensions
     bool blocks_are_clusters = false;      // a grid counts clusters, not blocks
-    std::vector<SourceLine> source_lines;  // in the order of the PTX
+    std::vector<SourceLine> source_lines;  // ordered as in the PTX
     int line = 0;
 };
 

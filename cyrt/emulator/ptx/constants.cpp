@@ -7,7 +7,7 @@ namespace cyrt::ptx {
 
 namespace {
 
-constexpr int kMaxDepth = 100;  // of brackets and unary operators: no text overflows the stack
+constexpr int kMaxDepth = 100;  // most brackets and unary operators: no text overflows the stack
 
 Constant from_double(double value) {
     Constant out;

@@ -9,7 +9,7 @@ namespace cyrt::ptx {
 
 struct Constant {
     uint64_t bits = 0;
-    bool is_unsigned = false;  // for an integer: .u64 rather than .s64
+    bool is_unsigned = false;  // an integer is .u64 rather than .s64
     uint8_t float_width = 0;   // 4 for 0f, 8 for 0d and decimal literals, 0 for an integer
 
     bool is_float() const { return float_width != 0; }

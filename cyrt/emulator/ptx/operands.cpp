@@ -9,7 +9,7 @@ namespace cyrt::ptx {
 
 namespace {
 
-constexpr int kMaxBrackets = 16;  // of brackets in an operand
+constexpr int kMaxBrackets = 16;  // most nested brackets of an operand
 
 // Names of PTX ISA 10; the %envreg, %pm and %reserved_smem_offset families by their prefix.
 constexpr std::string_view kSpecials[] = {

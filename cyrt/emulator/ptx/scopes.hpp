@@ -20,8 +20,8 @@ class Scopes {
         bool is_register;
         int32_t index;          // the first register
         uint32_t lanes;         // registers of a .v2 or .v4 variable
-        uint32_t element_size;  // of a variable, for x[i]
-        std::string name;       // of a variable, unique in the function
+        uint32_t element_size;  // bytes of an element of a variable, x[i]
+        std::string name;       // a variable's, unique in the function
     };
 
     Scopes() { open(); }

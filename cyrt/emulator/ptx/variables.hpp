@@ -12,7 +12,7 @@ namespace cyrt::ptx {
 struct DeclarationHead {
     Space space = Space::reg;
     Type type = Type::none;
-    uint32_t lanes = 1;  // of .v2, .v4, .v8
+    uint32_t lanes = 1;  // 2, 4, 8: .v2, .v4, .v8
     uint32_t align = 0;  // 0: natural
     bool is_managed = false;
     int line = 0;
