@@ -7,8 +7,8 @@
 # - A call keeps what its gradient needs, as the parameters of the rule's functions name it, and
 #   only that: values are dropped when the gradient of a tape that is not kept has passed them.
 # - The functions of rules are written with cyrt's own, which an outer level records. A rule whose
-#   function calls a kernel without a rule also has a composition, which an outer level records in
-#   its place.
+#   function calls a kernel without a rule also has a composition, which an outer level records
+#   instead.
 # - The order of the gradient is the reverse of that of recording.
 # - Gradients are added in place only in an array that the tape has made for that, by an addition, a
 #   copy or zeros, and that nobody else has.
@@ -37,7 +37,7 @@ cdef struct Node:
     int offset
     short kind
     short dtype
-    int place               # an output's index; a call's number of results, 0 for a single one
+    int result              # an output's index; of a call, the number of results, 0: a single one
     int num_parents
     int first_parent
     int num_values

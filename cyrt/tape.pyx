@@ -392,7 +392,7 @@ cdef inline int add_node(Tape tape, NodeKind kind, int num_parents, int num_valu
     reserve(tape, num_parents, num_values, ndim)
     node = &tape.nodes[tape.num_nodes]
     node.rule = node.plan = node.code = NULL
-    node.offset, node.dtype, node.place, node.versions = 0, 0, 0, 0
+    node.offset, node.dtype, node.result, node.versions = 0, 0, 0, 0
     node.kind, node.num_parents, node.num_values, node.ndim = kind, num_parents, 0, ndim
     node.first_parent, node.first_value = tape.num_parents, tape.num_values
     node.first_size = tape.num_sizes
@@ -596,13 +596,13 @@ cdef inline object end_call(Rule rule, Tape tape, PyObject** arguments, Py_ssize
         return result
     node = add_call(tape, rule, arguments, count, call, result, None)
     leaves = leaves_of(result)
-    tape.nodes[node].place = len(leaves)
+    tape.nodes[node].result = len(leaves)
     for i, each in enumerate(leaves):
         if isinstance(each, Array) and (<Array>each).code >= FIRST_FLOAT:
             reserve(tape, 1, 0, 0)
             tape.parents[tape.num_parents] = node
             output = add_node(tape, OUTPUT, 1, 0, <Array>each, call.mask)
-            tape.nodes[output].place = i
+            tape.nodes[output].result = i
             follow(tape, <Array>each, output)
     return result
 
@@ -936,7 +936,7 @@ def bind(adapt_, own_):
     adapt, own = adapt_, own_
 
 
-cdef str place_of(const Node* node):
+cdef str call_site_of(const Node* node):
     code = <object>node.code if node.code != NULL else None
     if code is None:
         return "an unknown line"
@@ -954,8 +954,8 @@ cdef int check_values(Tape tape, const Node* node) except -1:
         versions += version_of(tape.values[i])
     if versions != node.versions:
         raise RuntimeError(
-            f"the gradient of {(<Rule>node.rule).name}, called at {place_of(node)}, needs a value "
-            "that was written in place since")
+            f"the gradient of {(<Rule>node.rule).name}, called at {call_site_of(node)}, needs a "
+            "value that was written in place since")
     return 0
 
 
@@ -1035,12 +1035,12 @@ cdef class Gradients:
             self.made[i] = True
         return <object>self.items[i]
 
-    cdef int add_output(self, int node, int place, int count, object gradient) except -1:
+    cdef int add_output(self, int node, int result, int count, object gradient) except -1:
         """Store the gradient of one of a call's results."""
         cdef int i = node - self.start
         if self.items[i] == NULL:
             self.put(node, [None] * count)
-        (<list>self.items[i])[place] = gradient
+        (<list>self.items[i])[result] = gradient
         return 0
 
     cdef int pass_call(self, int number, object gradient) except -1:
@@ -1215,7 +1215,7 @@ cdef class Level:
                 if node.kind == LEAF:
                     found.add(parent, gradient, None)
                 elif node.kind == OUTPUT:
-                    found.add_output(parent, node.place, tape.nodes[parent].place, gradient)
+                    found.add_output(parent, node.result, tape.nodes[parent].result, gradient)
                 else:
                     found.pass_call(i, gradient)
             if not keep:

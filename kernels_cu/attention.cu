@@ -38,8 +38,8 @@ template <class T> struct Features {
 
 // -- keys and values ------------------------------------------------------------------------------
 
-// `count` features from a place on, of which at most ITEMS are loaded; the others are 0. Of vectors all
-// are there, or none.
+// `count` features from an address on, of which at most ITEMS are loaded; the others are 0. Of
+// vectors all are there, or none.
 template <bool VECTORS, class T>
 __device__ inline Features<T> load_features(const T* from, uint32 count) {
     Features<T> features = {};
@@ -283,9 +283,9 @@ __device__ inline void attention(const Attention& args) {
     const uint32 spacing_of_chunks = parts * args.chunk.size;
     uint32 chunk = unit.part * args.chunk.size;  // its first key
     uint32 key = chunk + (thread >> lane_bits);
-    T* keys = global<T>(args.keys) + place_of(args.keys_step, unit.batch, unit.head, key) + first;
+    T* keys = global<T>(args.keys) + offset_of(args.keys_step, unit.batch, unit.head, key) + first;
     T* values =
-        global<T>(args.values) + place_of(args.values_step, unit.batch, unit.head, key) + first;
+        global<T>(args.values) + offset_of(args.values_step, unit.batch, unit.head, key) + first;
     const int64 keys_step = spacing * args.keys_step.row;
     const int64 values_step = spacing * args.values_step.row;
     T* new_keys = reinterpret_cast<T*>(shared);
@@ -354,9 +354,9 @@ __device__ inline void attention(const Attention& args) {
             if (row < position) continue;
             // A new row; or none, which is 0: memory may hold anything.
             const uint32 known = t < args.fresh ? count : 0;
-            const uint32 place = t * features + first;
-            batch.keys[i] = load_features<VECTORS>(new_keys + place, known);
-            batch.values[i] = load_features<VECTORS>(new_values + place, known);
+            const uint32 offset = t * features + first;
+            batch.keys[i] = load_features<VECTORS>(new_keys + offset, known);
+            batch.values[i] = load_features<VECTORS>(new_values + offset, known);
             if (!appends) continue;
             store_features<VECTORS>(keys + i * keys_step, known, batch.keys[i]);
             store_features<VECTORS>(values + i * values_step, known, batch.values[i]);

@@ -50,19 +50,19 @@ __device__ inline void count_true(const Compact& args) {
 // Calls put(i, k) for each index i within the tile at which the mask is true; k is the number of
 // those before it. Neighbouring threads get neighbouring k.
 template <class Put> __device__ inline void for_true(const Compact& args, Put put) {
-    __shared__ uint16 places[COMPACT_TILE];
+    __shared__ uint16 indices[COMPACT_TILE];
     __shared__ uint32 partial[COMPACT_BLOCK / 32];
     uint32 before = 0;
     for (int first = 0; first < COMPACT_TILE; first += blockDim.x * 16) {
         int at = first + threadIdx.x * 16;
         uint32 bits = tile_begin() + at < args.n ? mask_bits(args, tile_begin() + at) : 0;
         uint32 to = before + block_sum_below(uint32(__popc(bits)), partial);
-        for (; bits; bits &= bits - 1) places[to++] = at + __ffs(bits) - 1;
+        for (; bits; bits &= bits - 1) indices[to++] = at + __ffs(bits) - 1;
         for (int w = 0; w < blockDim.x / 32; ++w) before += partial[w];
         if (tile_begin() + first + blockDim.x * 16 >= args.n) break;
     }
     __syncthreads();
-    for (uint32 k = threadIdx.x; k < before; k += blockDim.x) put(places[k], k);
+    for (uint32 k = threadIdx.x; k < before; k += blockDim.x) put(indices[k], k);
 }
 
 template <class T> __device__ inline void select_true(const Compact& args) {

@@ -3,8 +3,8 @@
 // The source is unfolded into windows while it is copied to tiles in shared memory: no memory holds
 // the unfolded matrix. The gradient of the input is the convolution of the result's gradient whose
 // windows run backwards, with the weight's channels exchanged; that of the weight is the product of
-// the unfolded input and the result's gradient. Padding, and the places between dilated elements,
-// are zeros that are multiplied. Sums may be divided into parts, which `sum_parts` adds.
+// the unfolded input and the result's gradient. Padding, and positions between dilated elements, are
+// zeros that are multiplied. Sums may be divided into parts, which `sum_parts` adds.
 #pragma once
 
 #include "conv_phases.cuh"
@@ -43,14 +43,14 @@ template <class T, class Shape>
 struct SourceByOutput : ConvShare<T, Shape, Shape::M, false> {
     using Base = ConvShare<T, Shape, Shape::M, false>;
     const T* source;
-    Place place[Base::PASSES];
+    Origin origin[Base::PASSES];
 
     __device__ SourceByOutput(const Conv& args, uint32 group, uint32 first)
         : source(global<T>(args.source) + group * args.channels.size) {
 #pragma unroll
         for (int j = 0; j < Base::PASSES; ++j) {
             uint32 row = first + this->slow + j * Base::STEP;
-            place[j] = row < args.rows ? place_of(args.windows, row) : nowhere();
+            origin[j] = row < args.rows ? origin_of(args.windows, row) : nowhere();
         }
     }
     template <class Tile>
@@ -62,7 +62,7 @@ struct SourceByOutput : ConvShare<T, Shape, Shape::M, false> {
             const T* from = source + (k - tap * args.channels.size);
 #pragma unroll
             for (int j = 0; j < Base::PASSES; ++j) {
-                bool found = find(args.windows, place[j], at, offset) && k < end;
+                bool found = find(args.windows, origin[j], at, offset) && k < end;
                 this->word[j] = found ? this->load(from + offset) : uint4{};
             }
             return;
@@ -74,7 +74,7 @@ struct SourceByOutput : ConvShare<T, Shape, Shape::M, false> {
             const T* from = source + (k - tap * args.channels.size);
 #pragma unroll
             for (int j = 0; j < Base::PASSES; ++j) {
-                bool found = find(args.windows, place[j], at, offset) && k < end;
+                bool found = find(args.windows, origin[j], at, offset) && k < end;
                 tile.put(this->slow + j * Base::STEP, i, found ? from[offset] : T{});
             }
         }
@@ -102,7 +102,7 @@ struct SourceByTap : ConvShare<T, Shape, Shape::M, true> {
 #pragma unroll
             for (int j = 0; j < Base::PASSES; ++j) {
                 uint32 k = begin + this->slow + j * Base::STEP;
-                bool found = find(args.windows, place_of(args.windows, k), at, offset) &&
+                bool found = find(args.windows, origin_of(args.windows, k), at, offset) &&
                              row < args.rows && k < end;
                 if (vector) {
                     this->word[j] = found ? this->load(from + offset) : uint4{};

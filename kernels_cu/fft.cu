@@ -215,8 +215,8 @@ template <class T> struct FftBlock {
         lines = left < args.tile.size ? left : args.tile.size;
         by_lines = args.flags & (first ? FFT_LINES_IN : FFT_LINES_OUT);
     }
-    // The line and the place in it of butterfly t; False: there is none.
-    __device__ __forceinline__ bool place(uint32 t, uint32& line, uint32& j) const {
+    // Sets the line of butterfly t and its index in that; returns false if there is none.
+    __device__ __forceinline__ bool locate(uint32 t, uint32& line, uint32& j) const {
         if (by_lines) {
             j = divide(t, args.tile);
             line = t - j * args.tile.size;
@@ -299,18 +299,18 @@ __device__ __forceinline__ void fft_end(const FftBlock<T>& block) {
 #pragma unroll 1
     for (uint32 t = threadIdx.x; t < all; t += blockDim.x) {
         uint32 line, j;
-        if (!block.place(t, line, j)) continue;
+        if (!block.locate(t, line, j)) continue;
         uint32 k = block.within(j);
-        FftLine place = fft_line(block.args, block.begin + line);
+        FftLine points = fft_line(block.args, block.begin + line);
         complex<T> v[R];
         if (block.first) {
-            fft_load_points<DIRECT>(block, place, j, v);
+            fft_load_points<DIRECT>(block, points, j, v);
         } else {
             block.load(line, j, v);
         }
         block.compute(k, v);
         if (block.last) {
-            fft_store_points<DIRECT>(block, place, j, v);
+            fft_store_points<DIRECT>(block, points, j, v);
         } else {
             block.store(line, j, k, v);
         }
@@ -326,12 +326,12 @@ template <int R, class T> __device__ __forceinline__ void fft_middle(const FftBl
     uint32 line, j;
 #pragma unroll
     for (int i = 0; i < BUTTERFLIES; ++i) {
-        if (block.place(threadIdx.x + i * blockDim.x, line, j)) block.load(line, j, v[i]);
+        if (block.locate(threadIdx.x + i * blockDim.x, line, j)) block.load(line, j, v[i]);
     }
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < BUTTERFLIES; ++i) {
-        if (block.place(threadIdx.x + i * blockDim.x, line, j)) {
+        if (block.locate(threadIdx.x + i * blockDim.x, line, j)) {
             uint32 k = block.within(j);
             block.compute(k, v[i]);
             block.store(line, j, k, v[i]);
@@ -359,14 +359,14 @@ template <class T> __device__ __forceinline__ void fft_unpack(const FftBlock<T>&
         uint32 line = args.flags & FFT_LINES_OUT ? t % args.tile.size : t / pairs;
         uint32 k = args.flags & FFT_LINES_OUT ? t / args.tile.size : t - line * pairs;
         if (line >= block.lines) continue;
-        FftLine place = fft_line(args, block.begin + line);
+        FftLine points = fft_line(args, block.begin + line);
         complex<T> a = *block.at(line, k), b = *block.at(line, k == 0 ? 0 : args.n - k);
         complex<T> even = {(a.re + b.re) / 2, (a.im - b.im) / 2};
         complex<T> odd = turned(complex<T>{(a.re - b.re) / 2, (a.im + b.im) / 2});
         odd = odd * global<complex<T>>(args.half)[k];
         complex<T> difference = even - odd;
-        fft_store(args, place, k, even + odd);
-        if (k != args.n - k) fft_store(args, place, args.n - k, conj(difference));
+        fft_store(args, points, k, even + odd);
+        if (k != args.n - k) fft_store(args, points, args.n - k, conj(difference));
     }
 }
 

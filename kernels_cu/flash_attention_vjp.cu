@@ -320,9 +320,9 @@ __device__ inline void query_gradients(const FlashAttentionVjp& args) {
     wait_for_dependencies(args);
     launch_dependents();
     // The last rows of all heads come first: of a causal mask, they take the longest.
-    const uint32 place = divide(blockIdx.x, args.units);
-    const uint32 unit = blockIdx.x - place * args.units.size;
-    const int block = args.all_rows - FLASH_VJP_ROWS - int(place) * FLASH_VJP_ROWS;
+    const uint32 block_number = divide(blockIdx.x, args.units);
+    const uint32 unit = blockIdx.x - block_number * args.units.size;
+    const int block = args.all_rows - FLASH_VJP_ROWS - int(block_number) * FLASH_VJP_ROWS;
     const uint32 batch = divide(unit, args.heads), head = unit - batch * args.heads.size;
     Rows rows(args, keys, values, block, batch, head);
     QuerySums sums[TILES][2];
@@ -341,9 +341,9 @@ __device__ inline void key_gradients(const FlashAttentionVjp& args) {
     wait_for_dependencies(args);
     launch_dependents();
     // The first keys of all heads come first: of a causal mask, most rows see them.
-    const uint32 place = divide(blockIdx.x, args.units);
-    const uint32 unit = blockIdx.x - place * args.units.size;
-    const int block = place * FLASH_VJP_ROWS;
+    const uint32 block_number = divide(blockIdx.x, args.units);
+    const uint32 unit = blockIdx.x - block_number * args.units.size;
+    const int block = block_number * FLASH_VJP_ROWS;
     const uint32 batch = divide(unit, args.heads), head = unit - batch * args.heads.size;
     const T* k = global<T>(args.k) + batch * args.k_step.batch + head * args.k_step.head;
     const T* v = global<T>(args.v) + batch * args.v_step.batch + head * args.v_step.head;

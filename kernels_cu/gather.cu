@@ -6,7 +6,7 @@
 // moved, as words of their size, or of a larger one where rows of them allow it.
 //
 // CYRT_TAKE(name, word) makes the kernels here = there[indices], CYRT_PUT there[indices] = here, and
-// CYRT_PLACES(name, type) here = the offset of there[indices] in elements, to which `there` is added:
+// CYRT_OFFSETS(name, type) here = offset of there[indices] in elements, to which `there` is added:
 //   name          one array of indices
 //   name_many     up to MAX_INDICES
 #pragma once
@@ -76,7 +76,7 @@ template <> struct GatherParameters<MAX_INDICES> {
     using type = Gather6;
 };
 
-enum Picking { TAKE, PUT, PLACES };
+enum Picking { TAKE, PUT, OFFSETS };
 
 template <class T, int N, Picking HOW> __device__ inline void
 pick(const typename GatherParameters<N>::type& args) {
@@ -113,13 +113,13 @@ pick(const typename GatherParameters<N>::type& args) {
         }
     }
     T* inside = static_cast<T*>(args.there);
-    if constexpr (HOW != PLACES) __builtin_assume(__isGlobal(inside));
+    if constexpr (HOW != OFFSETS) __builtin_assume(__isGlobal(inside));
     T word[ITEMS];
 #pragma unroll
     for (int k = 0; k < ITEMS; ++k) {
         if constexpr (HOW == TAKE) {
             word[k] = inside[there[k]];
-        } else if constexpr (HOW == PLACES) {
+        } else if constexpr (HOW == OFFSETS) {
             word[k] = T(reinterpret_cast<int64>(args.there) + there[k]);
         } else {
             word[k] = args.flags & GATHER_VALUE ? value_of<T>(args.here)
@@ -151,4 +151,4 @@ pick(const typename GatherParameters<N>::type& args) {
     CYRT_PICK(NAME##_many, TYPE, cyrt::MAX_INDICES, HOW)
 #define CYRT_TAKE(NAME, BYTES) CYRT_PICKS(NAME, cyrt::Word<BYTES>::type, TAKE)
 #define CYRT_PUT(NAME, BYTES) CYRT_PICKS(NAME, cyrt::Word<BYTES>::type, PUT)
-#define CYRT_PLACES(NAME, TYPE) CYRT_PICKS(NAME, TYPE, PLACES)
+#define CYRT_OFFSETS(NAME, TYPE) CYRT_PICKS(NAME, TYPE, OFFSETS)

@@ -41,7 +41,7 @@ template <class C, int TAPS> struct Taps {
         fraction = minimum(maximum(at - C(first), C(0)), C(1));
         if (TAPS == 4) first -= 1;
     }
-    __device__ int place(int tap) const { return max(min(first + tap, last), 0); }
+    __device__ int index(int tap) const { return max(min(first + tap, last), 0); }
     __device__ C weight(int tap) const {
         if (TAPS == 1) return C(1);
         if (TAPS == 2) return tap == 0 ? C(1) - fraction : fraction;
@@ -51,7 +51,7 @@ template <class C, int TAPS> struct Taps {
     __device__ C weight_of(int element) const {
         C sum = C(0);
 #pragma unroll
-        for (int t = 0; t < TAPS; ++t) sum += place(t) == element ? weight(t) : C(0);
+        for (int t = 0; t < TAPS; ++t) sum += index(t) == element ? weight(t) : C(0);
         return sum;
     }
 };
@@ -106,17 +106,17 @@ template <class T, int TAPS> __device__ inline void interpolate(const Interpolat
     for (int i = 0; i < TAPS; ++i) {
         C weight = x.weight(i), plane = C(0);
         if (weight == C(0)) continue;
-        int64 at = int64(pixel.batch) * axis[0].input + x.place(i);
+        int64 at = int64(pixel.batch) * axis[0].input + x.index(i);
 #pragma unroll 1
         for (int j = 0; j < TAPS; ++j) {
             C height = y.weight(j), row = C(0);
             if (height == C(0)) continue;
-            int64 begin = (at * axis[1].input + y.place(j)) * axis[2].input;
+            int64 begin = (at * axis[1].input + y.index(j)) * axis[2].input;
 #pragma unroll
             for (int k = 0; k < TAPS; ++k) {
                 C width = z.weight(k);
                 if (width != C(0)) {
-                    row += width * widen(source[(begin + z.place(k)) * args.channels]);
+                    row += width * widen(source[(begin + z.index(k)) * args.channels]);
                 }
             }
             plane += height * row;

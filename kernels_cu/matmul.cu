@@ -122,16 +122,16 @@ __device__ inline void finish_sums(const Product& args, const Results& results, 
 #pragma unroll
         for (int j = 0; j < Shape::R; j += WORD) {
             uint32 n = first_n + index<Shape>(j, x);
-            int64 place = first + int64(m) * args.n + n;
+            int64 offset = first + int64(m) * args.n + n;
             if (Results::VECTORS && args.flags & PRODUCT_VECTOR_OUT) {
                 Items<To, WORD> word;
 #pragma unroll
                 for (int v = 0; v < WORD; ++v) word.item[v] = cast<To>(sums[i][j + v]);
-                if (n < args.n) store_vector<WORD>(global<To>(args.out) + place, word);
+                if (n < args.n) store_vector<WORD>(global<To>(args.out) + offset, word);
             } else {
 #pragma unroll
                 for (int v = 0; v < WORD; ++v) {
-                    if (n + v < args.n) results(args.out, place + v, sums[i][j + v]);
+                    if (n + v < args.n) results(args.out, offset + v, sums[i][j + v]);
                 }
             }
         }

@@ -332,12 +332,12 @@ __device__ __forceinline__ void differentiate_rows(const Norm& args, bool weight
     uint32 begin = (weight ? row_vectors : 0) + threadIdx.y * region;
     Packed<T>* held;
     SharedSums<V, N> of_weight, of_bias;
-    auto place = [&](uint32 thread) {
+    auto set_pointers = [&](uint32 thread) {
         held = shared + thread;
         of_weight.first = reinterpret_cast<V*>(held + begin);
         of_bias.first = reinterpret_cast<V*>(held + begin + (weight ? sums : 0));
     };
-    place(threadIdx.x);
+    set_pointers(threadIdx.x);
     const Elements whole(args.n);
     V share = number<V>(args.share), n = V(int(args.n));
     if (weight) {
@@ -362,7 +362,7 @@ __device__ __forceinline__ void differentiate_rows(const Norm& args, bool weight
         if (!any) elements.held = 0;
         Packed<T> packed[CHUNKS], g[CHUNKS];
         V x[CHUNKS][N], mean = V(0);
-        place(thread_of_row());  // or registers would not suffice
+        set_pointers(thread_of_row());  // or registers would not suffice
         const T* now = global<T>(args.x) + row * args.x_step;
         elements.load(now, packed);
         elements.load(global<T>(args.gradient) + row * args.gradient_step, g);

@@ -135,8 +135,8 @@ template <class T, class Rule> __device__ inline void step_tensors(const Optimiz
     constexpr int N = Part<T>::N;
     __shared__ Scalars<C> shared;
     Part<T> part(args);
-    int64 place = (int64(blockIdx.x) * OPTIMIZER_BLOCK + threadIdx.x) * N;
-    C *at_m = global<C>(args.m) + place, *at_v = global<C>(args.v) + place;
+    int64 offset = (int64(blockIdx.x) * OPTIMIZER_BLOCK + threadIdx.x) * N;
+    C *at_m = global<C>(args.m) + offset, *at_v = global<C>(args.v) + offset;
     compute_now(part.p, part.g, part.first, at_m, at_v);
     wait_for_dependencies(args);
     launch_dependents();

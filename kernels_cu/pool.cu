@@ -40,7 +40,7 @@ template <class C> struct Greatest {
     __device__ C result(uint32) const { return found; }
 };
 
-// The mean; places where there are no elements count as zeros.
+// The mean; positions without elements count as zeros.
 template <class C> struct WindowMean : CarriedSum<C> {
     __device__ C result(uint32 taps) const { return this->sum() / C(taps); }
 };
@@ -57,34 +57,34 @@ template <int V> struct PoolShare {
         channel = (chunk * blockDim.x + threadIdx.x) * V;
         there = output < args.outputs && channel < args.channels;
     }
-    __device__ int64 place(const Pool& args) const {
+    __device__ int64 offset(const Pool& args) const {
         return int64(output) * args.channels + channel;
     }
 };
 
 // Call `use` with each tap of a window that has an element, and its offset.
 template <class Use>
-__device__ inline void for_taps(const Pool& args, const Place& place, uint32 first, uint32 end,
+__device__ inline void for_taps(const Pool& args, const Origin& origin, uint32 first, uint32 end,
                                 Use use) {
 #pragma unroll 4
     for (uint32 t = first; t < end; ++t) {
         int64 offset;
-        if (find(args.windows, place, tap_of(args.windows, t), offset)) use(t, offset);
+        if (find(args.windows, origin, tap_of(args.windows, t), offset)) use(t, offset);
     }
 }
 
 // The same for all taps. A thread of one element ends a chunk of its state after POOL_CHUNK taps;
 // one of a vector does not, since that takes too many registers. So larger windows are pooled by
 // elements. Their gradients are added in vectors all the same, since most of the time goes into
-// finding places, which a vector shares.
+// finding elements, which a vector shares.
 template <int V, class State, class Use>
 __device__ inline void for_window(const Pool& args, uint32 output, State (&states)[V], Use use) {
-    Place place = place_of(args.windows, output);
+    Origin origin = origin_of(args.windows, output);
     if constexpr (V > 1) {
-        for_taps(args, place, 0, args.taps, use);
+        for_taps(args, origin, 0, args.taps, use);
     } else {
         for (uint32 first = 0; first < args.taps; first += POOL_CHUNK) {
-            for_taps(args, place, first, min(args.taps - first, uint32(POOL_CHUNK)) + first, use);
+            for_taps(args, origin, first, min(args.taps - first, uint32(POOL_CHUNK)) + first, use);
             states[0].end_chunk();
         }
     }
@@ -106,7 +106,7 @@ __device__ inline void pool(const Pool& args) {
     Items<T, V> results;
 #pragma unroll
     for (int v = 0; v < V; ++v) results.item[v] = cast<T>(states[v].result(args.taps));
-    store_vector<V>(global<T>(args.out) + share.place(args), results);
+    store_vector<V>(global<T>(args.out) + share.offset(args), results);
 }
 
 // The tap of the first of the greatest elements; no tap where there are no elements.
@@ -119,13 +119,13 @@ template <class T, int V> __device__ inline void find_greatest(const Pool& args)
     PoolShare<V> share(args);
     if (!share.there) return;
     const T* source = global<T>(args.source) + share.channel;
-    Place place = place_of(args.windows, share.output);
+    Origin origin = origin_of(args.windows, share.output);
     C greatest[V] = {};
     Items<uint32, V> tap = splat<V>(NONE);
 #pragma unroll 1
     for (uint32 t = 0; t < args.taps; ++t) {
         int64 offset;
-        if (!find(args.windows, place, tap_of(args.windows, t), offset)) continue;
+        if (!find(args.windows, origin, tap_of(args.windows, t), offset)) continue;
         Items<T, V> items = load_vector<V>(source + offset);
 #pragma unroll
         for (int v = 0; v < V; ++v) {
@@ -137,7 +137,7 @@ template <class T, int V> __device__ inline void find_greatest(const Pool& args)
             }
         }
     }
-    uint32* to = global<uint32>(args.tap) + share.place(args);
+    uint32* to = global<uint32>(args.tap) + share.offset(args);
 #pragma unroll
     for (int v = 0; v < V; v += WORD) {
         Items<uint32, WORD> word;
@@ -171,7 +171,7 @@ template <class T, int V, bool GREATEST> __device__ inline void pool_vjp(const P
         C sum = sums[v].sum();
         results.item[v] = cast<T>(GREATEST ? sum : sum / C(args.taps));
     }
-    store_vector<V>(global<T>(args.out) + share.place(args), results);
+    store_vector<V>(global<T>(args.out) + share.offset(args), results);
 }
 
 }  // namespace cyrt

@@ -89,14 +89,14 @@ constexpr int batch_loads_of = smaller(loads_of<T, COLUMNS, ITEMS>, 16 / (COLUMN
 template <class T, int COLUMNS, int ITEMS> struct Elements {
     static constexpr uint32 BATCH = batch_loads_of<T, COLUMNS, ITEMS> * ITEMS;
     const T* from;
-    int64 hop, place, place_hop, place_step;
+    int64 hop, index, index_hop, index_step;
     uint32 count;
 
     __device__ compute_of<T> value(uint32 number) const {
         return widen(from[number / ITEMS * hop + number % ITEMS]);
     }
-    __device__ int64 place_of(uint32 number) const {
-        return place + number / ITEMS * place_hop + number % ITEMS * place_step;
+    __device__ int64 index_of(uint32 number) const {
+        return index + number / ITEMS * index_hop + number % ITEMS * index_step;
     }
 };
 
@@ -140,7 +140,7 @@ __device__ inline void take_loads(typename Op::Run (&runs)[COLUMNS],
 
 // Calls add(column, state) with the state of each run of a thread's share of the rows.
 template <class Op, int COLUMNS, int ITEMS, class T, class Add>
-__device__ inline void take_share(const Reduce& args, const T* in, int64 place,
+__device__ inline void take_share(const Reduce& args, const T* in, int64 index,
                                   const ThreadShare& share, const Add& add) {
     constexpr int N = COLUMNS * ITEMS, LOADS = loads_of<T, COLUMNS, ITEMS>;
     constexpr uint32 RUN = RUN_BATCHES * Elements<T, COLUMNS, ITEMS>::BATCH;
@@ -152,9 +152,9 @@ __device__ inline void take_share(const Reduce& args, const T* in, int64 place,
         Elements<T, COLUMNS, ITEMS> elements;
         elements.from = in + offsets[0] + share.unit * ITEMS * args.row_strides[0];
         elements.hop = args.lanes * ITEMS * args.row_strides[0];
-        elements.place = place + offsets[1] + share.unit * ITEMS * step;
-        elements.place_hop = args.lanes * ITEMS * step;
-        elements.place_step = step;
+        elements.index = index + offsets[1] + share.unit * ITEMS * step;
+        elements.index_hop = args.lanes * ITEMS * step;
+        elements.index_step = step;
 #pragma unroll 1
         for (int64 left = share.units - share.unit; left > 0;) {
             typename Op::Run runs[COLUMNS];
@@ -177,7 +177,7 @@ __device__ inline void take_share(const Reduce& args, const T* in, int64 place,
                 add(k, Op::close(runs[k], column));
             }
             elements.from += RUN / ITEMS * elements.hop;
-            elements.place += RUN / ITEMS * elements.place_hop;
+            elements.index += RUN / ITEMS * elements.index_hop;
         }
     }
 }
@@ -213,19 +213,19 @@ template <class Op, class T, class R> __device__ inline void reduce_rows(const R
     launch_dependents();
     if (output < args.outputs) {
         const T* in = global<T>(args.input) + offsets[0];
-        int64 place = args.place;
+        int64 index = args.first_index;
         bool vectors = args.flags & REDUCE_VECTORS;
         ThreadShare share(args, part, threadIdx.x, blockDim.x);
         auto add = [&](int, State other) { state = Op::combine(state, other); };
         if (vectors) {
-            take_share<Op, 1, N>(args, in, place, share, add);
+            take_share<Op, 1, N>(args, in, index, share, add);
             in += args.units * N;
-            place += args.units * N * args.row_strides[1];
+            index += args.units * N * args.row_strides[1];
             share.unit = threadIdx.x;
             share.units = args.tail;
         }
         if (!vectors || (part == 0 && args.tail > 0)) {
-            take_share<Op, 1, 1>(args, in, place, share, add);
+            take_share<Op, 1, 1>(args, in, index, share, add);
         }
     }
     state = reduce_threads<Op>(state);
@@ -250,7 +250,7 @@ __device__ inline void take_run(typename Op::Run (&runs)[COLUMNS],
 template <class Op, class T, int N>
 __device__ inline void run_down(const Reduce& args, const T* in, typename Op::State (&states)[N]) {
     int64 hop = args.row_strides[0], step = args.row_strides[1];
-    Elements<T, N, 1> elements{in, hop, args.place, step, step, 0};
+    Elements<T, N, 1> elements{in, hop, args.first_index, step, step, 0};
     typename Op::Run runs[N];
 #pragma unroll
     for (auto& run : runs) run = Op::start();
@@ -270,7 +270,7 @@ __device__ inline void share_down(const Reduce& args, const T* in, const ThreadS
     State* own = shared + threadIdx.y * columns + threadIdx.x;
 #pragma unroll
     for (int k = 0; k < N; ++k) own[k * blockDim.x] = Op::identity();
-    take_share<Op, N, 1>(args, in, args.place, share, [&](int k, State state) {
+    take_share<Op, N, 1>(args, in, args.first_index, share, [&](int k, State state) {
         own[k * blockDim.x] = Op::combine(own[k * blockDim.x], state);
     });
     __syncthreads();

@@ -36,10 +36,10 @@ __device__ inline void rotate(const Rope& args, const Rotation<V>& rotation, con
 
 template <class T, int V> __device__ inline void rope(const Rope& args) {
     const uint32 n = blockIdx.x * blockDim.x + threadIdx.x;
-    const uint32 place = divide(n, args.chunks), row = divide(place, args.positions),
+    const uint32 index = divide(n, args.chunks), row = divide(index, args.positions),
                  batch = divide(row, args.groups);
-    const uint32 chunk = n - place * args.chunks.size;
-    const uint32 t = place - row * args.positions.size;
+    const uint32 chunk = n - index * args.chunks.size;
+    const uint32 t = index - row * args.positions.size;
     const uint32 head = (row - batch * args.groups.size) * ROPE_HEADS;
     const uint32 heads = min(args.heads - head, uint32(ROPE_HEADS));
     const T* in = static_cast<const T*>(args.input) + batch * args.in_batch + head * args.in_head +

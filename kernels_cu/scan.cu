@@ -190,12 +190,12 @@ template <class A, class Op> struct Earlier {
 constexpr int HELD_BYTES = 64, HELD_TURNS = 2;
 
 // Where a turn's tile is, and where its row's sums are.
-template <class A> struct TilePlace {
+template <class A> struct TilePosition {
     uint32 row, tile, group, run;
     uint64* words;  // the row's sums: of tiles, then of groups, then of runs
     int64 groups, runs;
 
-    __device__ TilePlace(const Scan& args, uint32 turn)
+    __device__ TilePosition(const Scan& args, uint32 turn)
         : row(turn / args.tiles), tile(turn - row * args.tiles), group(tile / 32), run(tile / 1024),
           groups(args.tiles), runs(groups + (args.tiles + 31) / 32) {
         int64 all = runs + (runs - groups + 31) / 32;
@@ -204,7 +204,8 @@ template <class A> struct TilePlace {
 };
 
 // A warp publishes the total of a tile, and those of its group and its run if it is their last tile.
-template <class A, class Op> __device__ inline void publish_sums(const TilePlace<A>& at, A whole) {
+template <class A, class Op> __device__ inline void publish_sums(const TilePosition<A>& at,
+                                                                 A whole) {
     Op op;
     bool leads = threadIdx.x % 32 == 0;
     if (leads) Published<A>::store(at.words, at.tile, whole);
@@ -218,7 +219,7 @@ template <class A, class Op> __device__ inline void publish_sums(const TilePlace
 }
 
 // The total of the tiles before a tile, of which there is one at least, for all lanes of a warp.
-template <class A, class Op> __device__ inline A sum_before(const TilePlace<A>& at) {
+template <class A, class Op> __device__ inline A sum_before(const TilePosition<A>& at) {
     A before{};
     bool any = false;
     Earlier<A, Op> tiles(at.words, at.group * 32, at.tile % 32);
@@ -258,11 +259,11 @@ template <class T, class R, class A, class Op> __device__ inline void scan_tiles
     int warp = threadIdx.x / 32;
     uint32 end = args.rows * args.tiles, turns[HELD_TURNS + 1] = {take_turn(args.next)};
     Mine mine;
-    auto first_of = [&](const TilePlace<A>& at) {
+    auto first_of = [&](const TilePosition<A>& at) {
         return (int64(at.tile) * warps + warp) * Mine::WARP;
     };
     auto load = [&](uint32 turn) {
-        TilePlace<A> at(args, turn);
+        TilePosition<A> at(args, turn);
         const T* in = static_cast<const T*>(args.input) + at.row * args.n + first_of(at);
         __builtin_assume(__isGlobal(in));
         mine.load(in, args.n - first_of(at), args.vector & SCAN_VECTOR_IN);
@@ -280,9 +281,9 @@ template <class T, class R, class A, class Op> __device__ inline void scan_tiles
         Mine done;
 #pragma unroll
         for (int v = 0; v < VECTORS; ++v) {
-            Items<A, N>& place = held[(step % HELD_TURNS * VECTORS + v) * SCAN_BLOCK];
-            if (writes) done.vectors[v] = place;
-            place = mine.vectors[v];
+            Items<A, N>& slot = held[(step % HELD_TURNS * VECTORS + v) * SCAN_BLOCK];
+            if (writes) done.vectors[v] = slot;
+            slot = mine.vectors[v];
         }
         __syncthreads();
         next = upcoming;
@@ -290,15 +291,15 @@ template <class T, class R, class A, class Op> __device__ inline void scan_tiles
         if (warp == 0 && turn < end) {
             A whole = sums[0];
             for (int w = 1; w < warps; ++w) whole = op(whole, sums[w]);
-            publish_sums<A, Op>(TilePlace<A>(args, turn), whole);
+            publish_sums<A, Op>(TilePosition<A>(args, turn), whole);
         }
         if (warp == 1 && writes) {
-            A sum = sum_before<A, Op>(TilePlace<A>(args, earlier));
+            A sum = sum_before<A, Op>(TilePosition<A>(args, earlier));
             if (threadIdx.x % 32 == 0) *before = sum;
         }
         __syncthreads();
         if (writes) {
-            TilePlace<A> at(args, earlier);
+            TilePosition<A> at(args, earlier);
             R* out = static_cast<R*>(args.out) + at.row * args.out_row + args.initial;
             __builtin_assume(__isGlobal(out));
             if (args.initial && at.tile == 0 && threadIdx.x == 0) {

@@ -12,7 +12,7 @@
 //   name_row_partials   the same, of the results of an earlier launch
 //
 // INVARIANT: the result follows from the keys and the values alone, and never from timing: each sum
-// is put together in an order that depends on places in the sorted keys.
+// is put together in an order that depends on positions in the sorted keys.
 #pragma once
 
 #include "complex_math.cuh"

@@ -12,8 +12,8 @@
 
 namespace cyrt {
 
-// The place of an element in order; one that is out of range counts as the nearest.
-__device__ inline int64 place_of(const Search& args, int64 i) {
+// The index of the i-th element in order; one that is out of range counts as the nearest.
+__device__ inline int64 index_of(const Search& args, int64 i) {
     if (!args.sorter) return i;
     i = args.sorter[i];
     return i < 0 ? 0 : i < args.n ? i : args.n - 1;
@@ -21,13 +21,13 @@ __device__ inline int64 place_of(const Search& args, int64 i) {
 
 // The first element, in order, that is not before the key; from the right, that is after it.
 template <class U>
-__device__ inline int64 find_place(const Search& args, const SortKey<U>& order, U key, bool right) {
+__device__ inline int64 find_index(const Search& args, const SortKey<U>& order, U key, bool right) {
     const U* sorted = static_cast<const U*>(args.sorted);
     __builtin_assume(__isGlobal(sorted));
     int64 low = 0, high = args.n;
     while (low < high) {
         int64 middle = low + (high - low) / 2;
-        U other = order.of(sorted[place_of(args, middle)]);
+        U other = order.of(sorted[index_of(args, middle)]);
         if (right ? other <= key : other < key) {
             low = middle + 1;
         } else {
@@ -46,15 +46,15 @@ template <class U, bool CONTAINS> __device__ inline void search(const Search& ar
     int64 step = int64(gridDim.x) * blockDim.x;
     for (int64 i = int64(blockIdx.x) * blockDim.x + threadIdx.x; i < args.count; i += step) {
         U bits = values[i], key = order.of(bits);
-        int64 place = find_place(args, order, key, args.right);
+        int64 index = find_index(args, order, key, args.right);
         if (CONTAINS) {
             const U* sorted = static_cast<const U*>(args.sorted);
             // What is above all, NaN, equals nothing; any true boolean equals another.
-            bool found = place < args.n && order.of(sorted[place]) == key &&
+            bool found = index < args.n && order.of(sorted[index]) == key &&
                          (!order.above_all(bits) || args.order.largest == 0);
             static_cast<uint8*>(args.out)[i] = found != bool(args.invert);
         } else {
-            static_cast<int64*>(args.out)[i] = place;
+            static_cast<int64*>(args.out)[i] = index;
         }
     }
 }

@@ -208,7 +208,7 @@ template <class T, Result RESULT> __device__ inline void softmax_stream(const So
             column = column_of(args, now.target);
             has_target = column >= 0 ? column / N % blockDim.x == threadIdx.x : threadIdx.x == 0;
             if (has_target && column >= 0) {
-                auto vector = reinterpret_cast<const T*>(arrived.place) - threadIdx.x * N;
+                auto vector = reinterpret_cast<const T*>(arrived.first) - threadIdx.x * N;
                 at_target = widen(vector[column]);
             }
         }

@@ -1,6 +1,6 @@
 // Stable sorting of rows by their keys, of 1, 2, 4 or 8 bytes; see sort_key.cuh for their order.
 //
-// CYRT_SORT(name, type) makes, for sorted elements and (_arg) for the places they come from, int64:
+// CYRT_SORT(name, type) makes, for sorted elements and (_arg) for their indices, int64:
 //   name, name_arg                  rows of some dozen elements: each counts those before it
 //   name_block, name_arg_block      rows of at most a tile: a block sorts by digit after digit
 //   name_histogram                  longer ones: how often each digit occurs, and
@@ -51,8 +51,8 @@ template <class U, bool ARG> __device__ inline void sort_counting(const Sort& ar
 
 // -- a block sorts by a digit ---------------------------------------------------------------------
 
-// A warp has its elements side by side: item k of a lane is the one at k * 32 + lane. Their places
-// in the block's order are two to a register.
+// A warp has its elements side by side: item k of a lane is the one at k * 32 + lane. Their
+// positions in the block's order are two to a register.
 template <int ITEMS> struct Ranks {
     uint32 pairs[ITEMS / 2];
 
@@ -133,10 +133,10 @@ __device__ inline Ranks<ITEMS> rank_digits(Scratch& scratch, int items, Digit di
     return ranks;
 }
 
-// Exchanges the items of a block through shared memory; place(k) is where item k is read.
-template <class V, int ITEMS, class Place>
+// Exchanges the items of a block through shared memory; position(k) is where item k is read.
+template <class V, int ITEMS, class Position>
 __device__ inline void exchange(V (&item)[ITEMS], const Ranks<ITEMS>& ranks, void* shared,
-                                int items, Place place) {
+                                int items, Position position) {
     V* values = static_cast<V*>(shared);
 #pragma unroll
     for (int k = 0; k < ITEMS; ++k) {
@@ -145,7 +145,7 @@ __device__ inline void exchange(V (&item)[ITEMS], const Ranks<ITEMS>& ranks, voi
     __syncthreads();
 #pragma unroll
     for (int k = 0; k < ITEMS; ++k) {
-        if (k < items) item[k] = values[place(k)];
+        if (k < items) item[k] = values[position(k)];
     }
 }
 
@@ -166,35 +166,35 @@ template <class U, bool ARG> __device__ inline void sort_block(const Sort& args)
     int64 row = int64(blockIdx.x) * n;
     const U* in = static_cast<const U*>(args.input) + row;
     __builtin_assume(__isGlobal(in));
-    auto place = [&](int k) { return first + k * 32; };
+    auto position = [&](int k) { return first + k * 32; };
     U item[ITEMS];
     uint16 from[ITEMS];
 #pragma unroll
     for (int k = 0; k < ITEMS; ++k) {
-        item[k] = k < items && place(k) < n ? in[place(k)] : 0;
-        from[k] = place(k);
+        item[k] = k < items && position(k) < n ? in[position(k)] : 0;
+        from[k] = position(k);
     }
 #pragma unroll 1
     for (uint32 pass = 0; pass < sizeof(U); ++pass) {
         Ranks<ITEMS> ranks = rank_digits<ITEMS>(
             scratch, items,
             [&](int k) {
-                return place(k) < n ? digit_of(order.of(item[k]), pass) : SORT_DIGITS - 1;
+                return position(k) < n ? digit_of(order.of(item[k]), pass) : SORT_DIGITS - 1;
             },
             [](int, uint32, uint32) {});
-        exchange(item, ranks, shared, items, place);
+        exchange(item, ranks, shared, items, position);
         if (ARG) {
             __syncthreads();
-            exchange(from, ranks, shared, items, place);
+            exchange(from, ranks, shared, items, position);
         }
     }
 #pragma unroll
     for (int k = 0; k < ITEMS; ++k) {
-        if (k >= items || place(k) >= n) break;
+        if (k >= items || position(k) >= n) break;
         if (ARG) {
-            static_cast<int64*>(args.to)[row + place(k)] = from[k];
+            static_cast<int64*>(args.to)[row + position(k)] = from[k];
         } else {
-            static_cast<U*>(args.out)[row + place(k)] = item[k];
+            static_cast<U*>(args.out)[row + position(k)] = item[k];
         }
     }
 }
@@ -283,7 +283,7 @@ template <class U, bool ARG> __device__ inline void sort_sweep(const Sort& args)
     constexpr int WIDTH = larger(sizeof(U), ARG ? sizeof(uint32) : 1);
     __shared__ Scratch scratch;
     __shared__ alignas(8) unsigned char shared[TILE * WIDTH];
-    __shared__ int64 starts[SORT_DIGITS];  // where the tile's first of a digit goes, less its place
+    __shared__ int64 starts[SORT_DIGITS];  // where a digit's first element goes, less its position
     wait_for_dependencies(args);
     launch_dependents();
     SortKey<U> order(args.order);
@@ -293,12 +293,12 @@ template <class U, bool ARG> __device__ inline void sort_sweep(const Sort& args)
     int64 begin = row * args.n + int64(tile) * TILE;
     int64 beyond = args.n - int64(tile) * TILE;
     int left = beyond < TILE ? beyond : TILE, first = threadIdx.x / 32 * ITEMS * 32 + d % 32;
-    auto place = [&](int k) { return first + k * 32; };
+    auto position = [&](int k) { return first + k * 32; };
     const U* in = static_cast<const U*>(args.input) + begin;
     __builtin_assume(__isGlobal(in));
     U item[ITEMS];
 #pragma unroll
-    for (int k = 0; k < ITEMS; ++k) item[k] = place(k) < left ? in[place(k)] : 0;
+    for (int k = 0; k < ITEMS; ++k) item[k] = position(k) < left ? in[position(k)] : 0;
     uint64* mine = args.counts + int64(turn) * SORT_DIGITS + d;
     uint64 before = 0;
     if (tile == 0) {
@@ -311,7 +311,7 @@ template <class U, bool ARG> __device__ inline void sort_sweep(const Sort& args)
         scratch, ITEMS,
         [&](int k) {
             uint32 digit = digit_of(order.of(item[k]), pass);
-            return place(k) < left ? digit : SORT_DIGITS - 1;
+            return position(k) < left ? digit : SORT_DIGITS - 1;
         },
         [&](uint32, uint32 its_count, uint32 its_start) {
             count = its_count;
@@ -325,8 +325,8 @@ template <class U, bool ARG> __device__ inline void sort_sweep(const Sort& args)
     uint32 from[ITEMS];
 #pragma unroll
     for (int k = 0; ARG && k < ITEMS; ++k) {
-        from[k] = tile * TILE + place(k);
-        if (args.origins && place(k) < left) from[k] = args.origins[begin + place(k)];
+        from[k] = tile * TILE + position(k);
+        if (args.origins && position(k) < left) from[k] = args.origins[begin + position(k)];
     }
     if (d < SORT_DIGITS) {
         if (tile != 0) {

@@ -79,7 +79,7 @@ template <class U> struct Selection {
 
 template <class U> __device__ inline void top_k(const TopK& args) {
     __shared__ U keys[TOP_K_MOST];
-    __shared__ uint32 places[TOP_K_MOST];
+    __shared__ uint32 positions[TOP_K_MOST];
     __shared__ uint32 taken;
     wait_for_dependencies(args);
     launch_dependents();
@@ -112,18 +112,18 @@ template <class U> __device__ inline void top_k(const TopK& args) {
         if (!(selection.chosen >> i & 1)) continue;
         uint32 slot = atomicAdd(&taken, 1);
         keys[slot] = selection.key[i];
-        places[slot] = selection.position(i);
+        positions[slot] = selection.position(i);
     }
     __syncthreads();
     int64 first = int64(row) * args.step + begin, out = int64(blockIdx.x) * args.k;
     for (uint32 i = threadIdx.x; i < k; i += blockDim.x) {
         U key = keys[i];
-        uint32 place = places[i], before = 0;
+        uint32 position = positions[i], before = 0;
         for (uint32 j = 0; j < k; ++j) {
-            before += keys[j] < key || (keys[j] == key && places[j] < place);
+            before += keys[j] < key || (keys[j] == key && positions[j] < position);
         }
-        uint32 origin = args.origins ? args.origins[first + place] : uint32(begin) + place;
-        static_cast<U*>(args.out)[out + before] = in[place];
+        uint32 origin = args.origins ? args.origins[first + position] : uint32(begin) + position;
+        static_cast<U*>(args.out)[out + before] = in[position];
         if (args.last) {
             static_cast<int64*>(args.to)[out + before] = origin;
         } else {

@@ -21,12 +21,12 @@ template <class T> __device__ inline BlockTile<T> locate(const Transpose& args, 
     uint32 batch = divide(rest, args.tiles_out);
     int64 offsets[2];
     locate_row(args.batch, batch, args.num_batch, offsets);
-    BlockTile<T> place = {pointer_of<T>(args.input) + offsets[1],
-                          static_cast<T*>(args.out) + offsets[0],
-                          (blockIdx.x - rest * args.tiles_in.size) * side,
-                          (rest - batch * args.tiles_out.size) * side};
-    compute_now(place.in, place.out, place.first_in, place.first_out);
-    return place;
+    BlockTile<T> own = {pointer_of<T>(args.input) + offsets[1],
+                        static_cast<T*>(args.out) + offsets[0],
+                        (blockIdx.x - rest * args.tiles_in.size) * side,
+                        (rest - batch * args.tiles_out.size) * side};
+    compute_now(own.in, own.out, own.first_in, own.first_out);
+    return own;
 }
 
 // V elements side by side make a lane's word; with V > 1 strides and addresses are multiples of V

@@ -29,7 +29,7 @@ def _is_view(key: Any) -> bool:
     )
 
 
-def place(g: Array, key: Any, shape: _Shape) -> Array:
+def scatter(g: Array, key: Any, shape: _Shape) -> Array:
     """Return zeros of a shape to which g is added at a key; values of one element are summed."""
     target = zeros(shape, g.dtype, device=g.device)
     if not _is_view(key):
@@ -69,17 +69,17 @@ def _take(g: Array, x_shape: _Shape, indices: Any, axis: Any) -> Array:
         size = 1
         for each in x_shape:
             size *= each
-        return reshape(place(g, (indices,), (size,)), x_shape)
-    return place(g, (slice(None),) * (axis % len(x_shape)) + (indices,), x_shape)
+        return reshape(scatter(g, (indices,), (size,)), x_shape)
+    return scatter(g, (slice(None),) * (axis % len(x_shape)) + (indices,), x_shape)
 
 
-def _place_along(g: Array, x_shape: _Shape, indices: Array, axis: Any) -> Array:
+def _scatter_along(g: Array, x_shape: _Shape, indices: Array, axis: Any) -> Array:
     """Add g at the indices of `take_along_axis`."""
     if axis is None:
         size = 1
         for each in x_shape:
             size *= each
-        return reshape(_place_along(g, (size,), indices, 0), x_shape)
+        return reshape(_scatter_along(g, (size,), indices, 0), x_shape)
     key = [
         indices
         if d == axis % len(x_shape)
@@ -88,7 +88,7 @@ def _place_along(g: Array, x_shape: _Shape, indices: Array, axis: Any) -> Array:
         )
         for d, size in enumerate(x_shape)
     ]
-    return place(g, tuple(key), x_shape)
+    return scatter(g, tuple(key), x_shape)
 
 
 def _sort(g: Array, x: Array, axis: Any, descending: bool) -> Array:
@@ -99,13 +99,13 @@ def _sort(g: Array, x: Array, axis: Any, descending: bool) -> Array:
 
 
 def _top_k(g: list[Array | None], x_shape: _Shape, axis: Any, result: Any) -> Array | None:
-    return None if g[0] is None else _place_along(g[0], x_shape, result[1], axis)
+    return None if g[0] is None else _scatter_along(g[0], x_shape, result[1], axis)
 
 
 tape.register(
     Array.__getitem__,
     "self",
-    lambda g, key, self_shape: place(g, key, self_shape),
+    lambda g, key, self_shape: scatter(g, key, self_shape),
     into=lambda target, g, key, self_shape: _add_part(target, g, key),
 )
 tape.register(put_at, "out", _cleared)
@@ -115,7 +115,7 @@ tape.register(add_at, "values", lambda g, key, values_shape: sum_to(g[key], valu
 tape.register(assign, "out", lambda g: None)
 tape.register(assign, "value", lambda g, value_shape: sum_to(g, value_shape))
 tape.register(gather.take, "x", _take)
-tape.register(take_along_axis, "x", _place_along)
+tape.register(take_along_axis, "x", _scatter_along)
 tape.register(sort.sort, "x", _sort)
 tape.register(sort.top_k, "x", _top_k)
 for _constant in (sort.argsort, search.searchsorted, search.nonzero, search.contains):

@@ -57,11 +57,11 @@ def _composed_cross_entropy(
     classes = logits.shape[axis]
     sizes = [1] * logits.ndim
     sizes[axis] = classes
-    places = expand_dims(astype(targets, "int64", copy=False), axis)
-    chosen = equal(reshape(arange(classes, device=logits.device), tuple(sizes)), places)
-    valid = logical_and(greater_equal(places, 0), less(places, classes))
+    indices = expand_dims(astype(targets, "int64", copy=False), axis)
+    chosen = equal(reshape(arange(classes, device=logits.device), tuple(sizes)), indices)
+    valid = logical_and(greater_equal(indices, 0), less(indices, classes))
     slope = softmax(logits, axis) - astype(chosen, logits.dtype)
-    slope = where(equal(places, ignore_index), 0.0, where(valid, slope, math.nan))
+    slope = where(equal(indices, ignore_index), 0.0, where(valid, slope, math.nan))
     return expand_dims(g, axis) * slope
 
 

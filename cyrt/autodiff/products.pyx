@@ -63,9 +63,7 @@ def _read_axes(axes, shape1, shape2):
     return [int(each) % len(shape1) for each in first], [int(each) % len(shape2) for each in second]
 
 
-def _contract(
-    g, other, own_shape, own, others, left
-):
+def _contract(g, other, own_shape, own, others, left):
     """Return the gradient of a tensordot's operand, which is the left one or the right one."""
     kept = [d for d in range(len(own_shape)) if d not in own]
     rest = [d for d in range(other.ndim) if d not in others]

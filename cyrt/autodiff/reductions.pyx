@@ -66,24 +66,13 @@ def _degrees(x_shape, axis, ddof, correction, where):
     return max(count - less, 0) if isinstance(count, int) else f.maximum(count - less, 0.0)
 
 
-def _var(
-    g, x, axis, ddof, keepdims, correction, where
-):
+def _var(g, x, axis, ddof, keepdims, correction, where):
     degrees = _degrees(x.shape, axis, ddof, correction, where)
     scaled = _divided(_spread(g * 2.0, x.shape, axis, keepdims), degrees, g.dtype)
     return _masked(scaled * _deviation(x, axis, where), where)
 
 
-def _std(
-    g,
-    x,
-    axis,
-    ddof,
-    keepdims,
-    correction,
-    where,
-    result,
-):
+def _std(g, x, axis, ddof, keepdims, correction, where, result):
     zero = f.equal(result, 0)
     g = choose(zero, 0.0, g / choose(zero, 1.0, result))
     return _var(g * 0.5, x, axis, ddof, keepdims, correction, where)
@@ -111,9 +100,7 @@ def _products_of_others(x):
     return before * flip(after, axis=-1)
 
 
-def _prod(
-    g, x, axis, dtype, keepdims, initial, where
-):
+def _prod(g, x, axis, dtype, keepdims, initial, where):
     if x.size == 0 or (axis == () and x.ndim):
         return _spread(g, x.shape, axis, keepdims)
     own = x if where is None or where is True else choose(where, x, 1.0)
@@ -128,9 +115,7 @@ def _prod(
 
 
 def _extreme(greatest):
-    def backward(
-        g, x, axis, keepdims, initial, where, result
-    ):
+    def backward(g, x, axis, keepdims, initial, where, result):
         if x.ndim == 0 or axis == ():
             chosen = f.equal(x, result)
         else:
@@ -139,9 +124,9 @@ def _extreme(greatest):
             )
             rows = _flattened(own, axis)
             find = reduce.argmax if greatest else reduce.argmin
-            places = expand_dims(find(rows, axis=-1), -1)
+            indices = expand_dims(find(rows, axis=-1), -1)
             chosen = _restored(
-                f.equal(arange(rows.shape[-1], device=x.device), places), x.shape, axis
+                f.equal(arange(rows.shape[-1], device=x.device), indices), x.shape, axis
             )
         if initial is not None:
             kept = _spread(result, x.shape, axis, keepdims)

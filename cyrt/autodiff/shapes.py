@@ -9,7 +9,7 @@ import numpy as np
 
 from cyrt import tape
 from cyrt.autodiff.adapting import sum_to
-from cyrt.autodiff.indexing import place
+from cyrt.autodiff.indexing import scatter
 from cyrt.ndarray import Array
 from cyrt.numpy.diagonals import diag
 from cyrt.ops import broadcasting, copy, manipulation, matmul, shapes, views
@@ -128,8 +128,8 @@ def _repeat(g: Array, x_shape: _Shape, repeats: Any, axis: Any) -> Array:
     if counts.size == 1:
         split = (*own[: along + 1], int(counts.reshape(())), *own[along + 1 :])
         return reshape(_sum(reshape(g, split), along + 1), x_shape)
-    places = np.repeat(np.arange(own[along]), counts)
-    return reshape(place(g, (slice(None),) * along + (places,), own), x_shape)
+    indices = np.repeat(np.arange(own[along]), counts)
+    return reshape(scatter(g, (slice(None),) * along + (indices,), own), x_shape)
 
 
 tape.register(manipulation.roll, "x", _roll)
@@ -141,15 +141,15 @@ tape.register(manipulation.repeat, "x", _repeat)
 
 
 def _diagonal(g: Array, x_shape: _Shape, offset: int, axis1: int, axis2: int) -> Array:
-    """Place g on the diagonals, whose rows and columns are an index each."""
+    """Put g on the diagonals, whose rows and columns are an index each."""
     ndim = len(x_shape)
     row, column = axis1 % ndim, axis2 % ndim
-    places = arange(g.shape[-1], device=g.device)
+    indices = arange(g.shape[-1], device=g.device)
     rest = tuple(d for d in range(ndim) if d not in (row, column))
     target = zeros(
         (*(x_shape[d] for d in rest), x_shape[row], x_shape[column]), g.dtype, device=g.device
     )
-    key = (slice(None),) * len(rest) + (places + max(-offset, 0), places + max(offset, 0))
+    key = (slice(None),) * len(rest) + (indices + max(-offset, 0), indices + max(offset, 0))
     target = add_at(target, key, g)
     return shapes.moveaxis(target, (ndim - 2, ndim - 1), (row, column))
 

@@ -45,19 +45,19 @@ cdef tuple read_argnums(object argnums, str name):
     return tuple([index(each) for each in numbers])
 
 
-cdef list places_of(tuple argnums, Py_ssize_t count, str name):
+cdef list indices_of(tuple argnums, Py_ssize_t count, str name):
     """Return the positions of the arguments by which to differentiate."""
-    cdef list places = []
+    cdef list indices = []
     cdef Py_ssize_t each
     for each in argnums:
         if not -count <= each < count:
             raise ValueError(
                 f"{name}: argnums: {each} is out of range for {count} positional arguments")
         each += count if each < 0 else 0
-        if each in places:
+        if each in indices:
             raise ValueError(f"{name}: argnums: {argnums} names an argument twice")
-        places.append(each)
-    return places
+        indices.append(each)
+    return indices
 
 
 @cython.final
@@ -68,11 +68,11 @@ cdef class Inputs:
     cdef list leaves
     cdef list structures        # one an argument; None: it is an array
 
-    cdef str path(self, Py_ssize_t place):
+    cdef str path(self, Py_ssize_t number):
         """Return the name of an argument in messages."""
-        return f"{self.name} of {name_of(self.f)}: argument {place}"
+        return f"{self.name} of {name_of(self.f)}: argument {number}"
 
-    cdef int add(self, object nest, Structure known, Py_ssize_t place) except -1:
+    cdef int add(self, object nest, Structure known, Py_ssize_t number) except -1:
         """Append an argument, which may have the structure that it had in an earlier call."""
         cdef Py_ssize_t i, first = len(self.leaves)
         if isinstance(nest, Array):
@@ -80,14 +80,14 @@ cdef class Inputs:
             self.leaves.append(nest)
         elif known is None or not append_like(known, nest, LEAVES, self.leaves, True):
             del self.leaves[first:]
-            found, known = flatten(nest, LEAVES, self.path(place))
+            found, known = flatten(nest, LEAVES, self.path(number))
             self.leaves += found
         self.structures.append(known)
         for i in range(first, len(self.leaves)):
             if isinstance(self.leaves[i], float):
                 self.leaves[i] = asarray(self.leaves[i])
             elif (<Array>self.leaves[i]).code < FIRST_FLOAT:
-                path = self.path(place)
+                path = self.path(number)
                 raise TypeError(
                     f"{path if known is None else known.paths(path)[i - first]}: expected an array "
                     f"of a floating-point type, got {self.leaves[i].dtype} of shape "
@@ -152,19 +152,19 @@ cdef class Scalar:
     cdef list structures        # those of the arguments of the last call; None: there was none
 
     cdef object differentiate(self, tuple args, dict keywords):
-        cdef list places = places_of(self.argnums, len(args), self.name), own = list(args)
+        cdef list indices = indices_of(self.argnums, len(args), self.name), own = list(args)
         cdef list known = self.structures, nests, gradients
         cdef Inputs inputs = new_inputs(self.f, self.name)
         cdef Level level
         cdef Py_ssize_t i
-        for i in range(len(places)):
-            inputs.add(args[places[i]], None if known is None else known[i], places[i])
+        for i in range(len(indices)):
+            inputs.add(args[indices[i]], None if known is None else known[i], indices[i])
         self.structures = inputs.structures
         level = Level.__new__(Level)
         try:
             nests = inputs.follow(level)
-            for i in range(len(places)):
-                own[places[i]] = nests[i]
+            for i in range(len(indices)):
+                own[indices[i]] = nests[i]
             value, aux = self.split(self.f(*own, **keywords))
             node = level.find_node(value)
             level.stop_recording()

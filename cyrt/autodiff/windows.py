@@ -89,7 +89,7 @@ def _general(
     return _convolution(g, x, weight, bias, activation, result, wanted, numbers)
 
 
-def _plain(
+def _conv(
     g: Array,
     x: Array,
     weight: Array,
@@ -144,7 +144,7 @@ def _transposed(
 
 tape.register(conv.conv_general, _OPERANDS, _general)
 for _function in (conv.conv1d, conv.conv2d, conv.conv3d):
-    tape.register(_function, _OPERANDS, _plain)
+    tape.register(_function, _OPERANDS, _conv)
 for _transpose in (conv.conv_transpose1d, conv.conv_transpose2d, conv.conv_transpose3d):
     tape.register(_transpose, _OPERANDS, _transposed)
 
@@ -166,11 +166,11 @@ def _composed_max_pool(g: Array, x: Array, kernel_size: Any, stride: Any, paddin
         padded = pad(x, ((0, 0), *around, (0, 0)), constant_values=-math.inf)
         lengths = [step * size for step, size in zip(steps, g.shape[1:-1], strict=True)]
 
-        def tap(place: tuple[int, ...]) -> Array:
-            spans = zip(place, lengths, steps, strict=True)
+        def tap(offsets: tuple[int, ...]) -> Array:
+            spans = zip(offsets, lengths, steps, strict=True)
             return padded[(slice(None), *(slice(at, at + long, step) for at, long, step in spans))]
 
-        taps = [tap(place) for place in itertools.product(*map(range, sizes))]
+        taps = [tap(offsets) for offsets in itertools.product(*map(range, sizes))]
         return _max(stack(taps), axis=0)
 
     found: Array = through(composition, g, (x,))[0]

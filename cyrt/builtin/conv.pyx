@@ -157,7 +157,7 @@ cdef int record_halves(Recorder encoder, const ConvPlan* plan, const Operand* op
 
 
 cdef Convolution view_of(int op, const Convolution* conv) noexcept:
-    """Return the convolution with the windows of the result's places over the source."""
+    """Return the convolution with the windows of the result's positions over the source."""
     cdef Convolution view = conv[0]
     if op == INPUT_VJP:
         view.sliding = reverse(&conv.sliding)

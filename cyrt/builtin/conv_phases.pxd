@@ -35,7 +35,7 @@ cdef struct Phases:
 
 # Choose the launches of a convolution, or of the gradient of an input, by the code of the
 # operation, for a source at an address of that alignment. `view` has the windows of the result's
-# places over the source; the rest is that of record_conv. Return False if the kernels do not
+# positions over the source; the rest is that of record_conv. Return False if the kernels do not
 # provide it, or would be slower than others.
 cdef bint choose_phases(Phases* phases, int ordinal, int op, int dtype,
                         unsigned long long source, const Convolution* view) except -1

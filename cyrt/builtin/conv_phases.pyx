@@ -25,14 +25,14 @@ cdef extern from "params/conv.h" nogil:
 # Kernels of conv, in the order of Row.kernels.
 cdef enum Variant:
     WEIGHT = 6
-    TENSOR                  # 8 sums of a place, and then 16
+    TENSOR                  # 8 sums of a position, and then 16
     MULTIPLY_ADD = 9        # 4, 8, 12 and 16
 
 cdef enum:
     BLOCK = 256
     SPREAD = 5              # multiprocessors for each tile, at most: else other kernels are faster
     MOST_STRIDE = 4
-    MOST_TAPS = 32          # the maximum number of taps of a place's window in a dimension
+    MOST_TAPS = 32          # the maximum number of taps of a position's window in a dimension
 
 cdef int CONV = op_code("conv"), INPUT_VJP = op_code("conv_input_vjp")
 
@@ -43,11 +43,11 @@ cdef inline long long floor_quotient(long long n, long long divisor) noexcept:
 
 
 cdef bint set_phases(ConvPhases* args, ConvPhaseWeight* weight, const Sliding* s) noexcept:
-    """Set the windows of places in two dimensions; return whether they are phases' windows.
+    """Set the windows of positions in two dimensions; return whether they are phases' windows.
 
-    Output p and the source's element e meet at tap p + origin - stride * e of the filter. For place
-    i, p is stride * i + phase - shift, so that e - i lies between two numbers, for all phases and
-    taps. The shift is the one for which these numbers are nearest to each other."""
+    Output p and the source's element e meet at tap p + origin - stride * e of the filter. For
+    position i, p is stride * i + phase - shift, so that e - i lies between two numbers, for all
+    phases and taps. The shift is the one for which these numbers are nearest to each other."""
     cdef long long stride = s.spacing[0], origin, low, high
     cdef unsigned int shift
     cdef int d
@@ -100,7 +100,7 @@ cdef bint choose_phases(Phases* phases, int ordinal, int op, int dtype,
     cdef ConvPhases* args = &phases.args
     cdef Launch* launch = &phases.launch
     cdef long long channels = view.channels, results = view.results
-    cdef long long sums, items, lines, places, tiles, of_step
+    cdef long long sums, items, lines, positions, tiles, of_step
     cdef int itemsize
     cdef bint tensor
     memset(phases, 0, sizeof(Phases))
@@ -131,7 +131,7 @@ cdef bint choose_phases(Phases* phases, int ordinal, int op, int dtype,
         ceiling(args.outputs[0] + args.shift[0], args.stride), lines))
     tiles = args.tiles_m.size * <long long>args.tiles_n.size * view.batch
     args.width = divider(PHASE_COLUMNS + args.taps[1] - 1)
-    places = args.width.size * (lines + args.taps[0] - 1)
+    positions = args.width.size * (lines + args.taps[0] - 1)
     of_step = args.taps[0] * args.taps[1] * PHASE_VECTORS * sums
     args.vectors = <unsigned int>(channels // items)
     args.steps = <unsigned int>ceiling(args.vectors, PHASE_VECTORS)
@@ -140,7 +140,7 @@ cdef bint choose_phases(Phases* phases, int ordinal, int op, int dtype,
         return False
     set_geometry(&launch.geometry, tiles, PHASE_BLOCK if tensor else PHASE_BLOCK_MULTIPLY_ADD, 1)
     launch.geometry.smem = <unsigned int>max(
-        PHASE_STAGES * (places * PHASE_VECTORS + of_step) * VECTOR_BYTES,
+        PHASE_STAGES * (positions * PHASE_VECTORS + of_step) * VECTOR_BYTES,
         lines * PHASE_COLUMNS * (sums + 1) * 4)
     if not fits(launch):
         return False

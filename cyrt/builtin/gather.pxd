@@ -29,10 +29,10 @@ cdef struct GatherSpace:
 cdef enum:
     TAKEN = 0                   # here = there[indices]
     WRITTEN = 1                 # there[indices] = here
-    PLACED = 2                  # here = the places of there[indices], uint32 or uint64
+    LOCATED = 2                  # here = the offsets of there[indices], uint32 or uint64
 
 # Record a gathering. Operands: `here`, which may be a number where it is written; `there`; the
-# arrays of indices. `itemsize` is the size of an element. A place is an offset in elements; the
+# arrays of indices. `itemsize` is the size of an element. Offsets are in elements; the
 # address of `there` is what is added to all of them, and its memory is not touched. The space is
 # simplified in place. Negative indices count from the end; an index out of range traps on the
 # emulated device, and is clipped to the range on a GPU.

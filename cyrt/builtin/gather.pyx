@@ -51,8 +51,8 @@ cdef enum Variant:
     ONE = 0
     MANY = 1
 
-# The operations TAKEN, WRITTEN and PLACED.
-GATHERINGS = ("take", "put", "places")
+# The operations TAKEN, WRITTEN and LOCATED.
+GATHERINGS = ("take", "put", "offsets")
 cdef int[3] ops
 for _i, _name in enumerate(GATHERINGS):
     ops[_i] = op_code(_name)
@@ -143,7 +143,7 @@ cdef int record_gather(Recorder encoder, int how, int itemsize, Operand* operand
         if space.shape[d] == 0:
             return 0
     collapse(space)
-    if how != PLACED:
+    if how != LOCATED:
         size = word_size(space, itemsize, operands)
         count_in_words(space, size // itemsize)
     return record_parts(encoder, how, size, operands, space)
@@ -182,7 +182,7 @@ cdef int record_parts(Recorder encoder, int how, int size, Operand* operands,
         moved[k] = operands[k]
         if operands[k].buffer != NULL:
             bytes = size if k < 2 else 1 << (part.indices[k - 2].kind & 3)
-            if k == 1 and how == PLACED:
+            if k == 1 and how == LOCATED:
                 bytes = 1
             moved[k].address += <unsigned long long>(strides_of(&part, k)[0] * half * bytes)
     return record_parts(encoder, how, size, moved, &part)

@@ -30,7 +30,7 @@ cdef extern from "params/reduce.h" nogil:
         long long kept_strides[2]
         long long units
         long long row_strides[2]
-        long long tail, place, rows, part_rows, part_units, outputs
+        long long tail, first_index, rows, part_rows, part_units, outputs
         double divisor
         Outer2 kept, reduced
         unsigned int num_kept, num_reduced, lanes, flags
@@ -198,7 +198,7 @@ cdef inline void put_reduced(ReduceLaunch* self, const Reduction* reduction) noe
         params.row_strides[1] = reduced.strides[0][1]
     if params.row_strides[1] < 0:
         params.input += (params.units - 1) * params.row_strides[0] * self.itemsize
-        params.place += (params.units - 1) * params.row_strides[1]
+        params.first_index += (params.units - 1) * params.row_strides[1]
         params.row_strides[0] = -params.row_strides[0]
         params.row_strides[1] = -params.row_strides[1]
 
@@ -300,7 +300,7 @@ cdef void begin(ReduceLaunch* self, const Reduction* reduction, const Operand* o
     self.items = 1 if states else VECTOR_BYTES // max(2, self.itemsize)
     params.input = operands[1].address + (kept.offsets[0] + reduced.offsets[0]) * self.itemsize
     params.out = operands[0].address + kept.offsets[1] * reduction.entry.itemsizes[0]
-    params.place = reduced.offsets[1]
+    params.first_index = reduced.offsets[1]
     params.outputs = product_of(kept.shape, 0, kept.ndim)
     params.divisor = reduction.finish.divisor
     params.flags = REDUCE_ROOT if reduction.finish.root else 0

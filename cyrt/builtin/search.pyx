@@ -25,7 +25,7 @@ cdef enum:
 
 # Kernels, in the order of Row.kernels.
 cdef enum Variant:
-    PLACES = 0
+    INDICES = 0
     CONTAINS = 1
 
 cdef int SEARCH = catalogue.OPS.index("search")
@@ -59,7 +59,7 @@ cdef int record_search(Recorder encoder, int dtype, const Operand* operands, lon
     cdef Search params
     memset(&params, 0, sizeof(params))
     params.n, params.count, params.right = n, count, right
-    return record(encoder, PLACES, dtype, operands, &params)
+    return record(encoder, INDICES, dtype, operands, &params)
 
 
 cdef int record_contains(Recorder encoder, int dtype, const Operand* operands, long long n,

@@ -16,7 +16,7 @@ from cyrt.dtypes import dtype as _dtype
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.builtin.elementwise cimport record_elementwise
 from cyrt.builtin.gather cimport (
-    MAX_INDICES, PLACED, TAKEN, WRITTEN, GatherSpace, record_gather,
+    MAX_INDICES, LOCATED, TAKEN, WRITTEN, GatherSpace, record_gather,
 )
 from cyrt.builtin.space cimport MAX_NDIM
 from cyrt.builtin.entry cimport op_code
@@ -131,7 +131,7 @@ cdef Array take_selected(Selection selection):
     return out
 
 
-cdef long long lowest_place(Array x, long long* extent) noexcept:
+cdef long long lowest_offset(Array x, long long* extent) noexcept:
     cdef long long lowest = 0, highest = 0
     cdef int d
     for d in range(x.ndim_):
@@ -143,11 +143,11 @@ cdef long long lowest_place(Array x, long long* extent) noexcept:
     return lowest
 
 
-cdef Array places_of(Array x, object key):
+cdef Array offsets_of(Array x, object key):
     cdef GatherSpace space
     cdef Operand[2 + MAX_INDICES] operands
     cdef long long[MAX_NDIM] shape
-    cdef long long extent, lowest = lowest_place(x, &extent)
+    cdef long long extent, lowest = lowest_offset(x, &extent)
     cdef Selection selection = along(x, key, 0) if all_indices(key) \
         else select(x, parse_items(key, x.ndim_))
     cdef Array view = selection.view, out
@@ -165,7 +165,7 @@ cdef Array places_of(Array x, object key):
         <long long>(view.address - x.address) // itemsizes[x.code] - lowest)
     for i in range(space.count):
         set_operand(&operands[2 + i], <Array>selection.arrays[i])
-    record_gather(encoder_of(current_state(device_of(x))), PLACED, itemsizes[out.code], operands,
+    record_gather(encoder_of(current_state(device_of(x))), LOCATED, itemsizes[out.code], operands,
                   &space)
     return out
 

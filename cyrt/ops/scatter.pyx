@@ -12,7 +12,7 @@ from cyrt.ndarray cimport Array, device_of, itemsizes, overlaps, set_operand, sh
 from cyrt.ops.broadcasting import broadcast_to
 from cyrt.ops.copy cimport check_writable
 from cyrt.ops.copy import copy
-from cyrt.ops.gather cimport lowest_place, places_of
+from cyrt.ops.gather cimport lowest_offset, offsets_of
 from cyrt.ops.promotion cimport kinds
 from cyrt.ops.shapes import reshape
 from cyrt.ops.sort import argsort
@@ -29,10 +29,10 @@ cdef enum:
 
 
 cdef int combine(int op, Array x, Array keys, Array values, long long length=1) except -1:
-    """Combine the elements of x, whose places are the keys, with values: one for all, or one for
-    each. Both are dense and of one dimension. A key is the place of a row of `length` elements."""
+    """Combine the elements of x, whose offsets are the keys, with values: one for all, or one for
+    each. Both are dense and of one dimension. A key is the offset of a row of `length` elements."""
     cdef Operand[4] operands
-    cdef long long extent, lowest = lowest_place(x, &extent)
+    cdef long long extent, lowest = lowest_offset(x, &extent)
     cdef Array order = argsort(keys)
     memset(operands, 0, sizeof(operands))
     set_operand(&operands[0], x)
@@ -82,7 +82,7 @@ def combine_at(str name not None, Array x not None, key, Array values not None):
         raise TypeError(f"{name}.at: there is no gradient; stop_gradient() makes a constant of the "
                         "argument")
     column = first_column(x, key)
-    keys = places_of(x if column is None else column, key)
+    keys = offsets_of(x if column is None else column, key)
     if keys is None:
         return False
     shape = shape_of(keys) if column is None else shape_of(keys) + shape_of(x)[1:]

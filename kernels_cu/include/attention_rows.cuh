@@ -12,8 +12,8 @@
 
 namespace cyrt {
 
-__device__ inline int64 place_of(const AttentionStrides& step, uint32 batch, uint32 head,
-                                 uint32 row) {
+__device__ inline int64 offset_of(const AttentionStrides& step, uint32 batch, uint32 head,
+                                  uint32 row) {
     return batch * step.batch + head * step.head + row * step.row;
 }
 
@@ -27,9 +27,9 @@ class Position {
         if (args.positions == nullptr) return;
         const bool wide = args.flags & ATTENTION_WIDE_POSITIONS;
         const uint32* words = global<uint32>(args.positions);
-        const int64 place = (batch * args.positions_step) << wide;
-        low = words[place];
-        high = words[place + wide];
+        const int64 offset = (batch * args.positions_step) << wide;
+        low = words[offset];
+        high = words[offset + wide];
     }
     __device__ uint32 value(const Attention& args) const {
         const bool wide = args.flags & ATTENTION_WIDE_POSITIONS;
@@ -61,7 +61,7 @@ struct Unit {
 };
 
 // Where a row of a block comes from: of its queries, new keys and new values, in this order. NULL where
-// there is none. `t` becomes its place among the rows of its head.
+// there is none. `t` becomes its index among the rows of its head.
 template <class T, int ROWS>
 __device__ inline const T* source_of(const Attention& args, const Unit& unit, uint32 row,
                                      uint32& t) {
@@ -70,13 +70,13 @@ __device__ inline const T* source_of(const Attention& args, const Unit& unit, ui
         t = in_group - head * args.rows.size;
         if (in_group >= args.group_rows.size) return nullptr;
         return global<T>(args.q) +
-               place_of(args.q_step, unit.batch, unit.head * args.group + head, t);
+               offset_of(args.q_step, unit.batch, unit.head * args.group + head, t);
     }
     const bool is_key = row < ROWS + args.fresh;
     t = row - ROWS - (is_key ? 0 : args.fresh);
     if (t >= args.fresh) return nullptr;
-    return is_key ? global<T>(args.k) + place_of(args.k_step, unit.batch, unit.head, t)
-                  : global<T>(args.v) + place_of(args.v_step, unit.batch, unit.head, t);
+    return is_key ? global<T>(args.k) + offset_of(args.k_step, unit.batch, unit.head, t)
+                  : global<T>(args.v) + offset_of(args.v_step, unit.batch, unit.head, t);
 }
 
 // How many keys a row of a block's queries sees.
@@ -88,7 +88,7 @@ __device__ inline uint32 limit_of(const Attention& args, const Unit& unit, uint3
     return position + min(t + 1, args.fresh);
 }
 
-// The places of the two features of a row that are turned together, or are no pair.
+// The indices of the two features of a row that are turned together, or are no pair.
 __device__ inline void find_pair(const Attention& args, uint32 pair, uint32& low, uint32& high) {
     const bool neighbours = args.flags & ATTENTION_TRADITIONAL || pair >= args.pairs;
     low = neighbours ? 2 * pair : pair;
@@ -120,10 +120,10 @@ __device__ inline void put_results(const Attention& args, const Unit& unit, cons
             weights[w] = weight(weights[w], all.most);
             if (w < warps) all.sum += shares[w * ROWS + r].sum * weights[w];
         }
-        const int64 place =
+        const int64 offset =
             (int64(unit.batch) * args.heads.size + unit.head) * args.group_rows.size + row;
         float* own =
-            global<float>(args.states) + (place * args.parts.size + unit.part) * (features + 2);
+            global<float>(args.states) + (offset * args.parts.size + unit.part) * (features + 2);
         float factor = 1;
         if (args.states == nullptr) {
             factor = factor_of<T>(args, unit.head * args.group + divide(row, args.rows), all);
@@ -141,7 +141,7 @@ __device__ inline void put_results(const Attention& args, const Unit& unit, cons
                 if (w < warps) value += sums[(w * ROWS + r) * features + d] * weights[w];
             }
             if (args.states == nullptr) {
-                global<T>(args.out)[place * features + d] = cast<T>(value * factor);
+                global<T>(args.out)[offset * features + d] = cast<T>(value * factor);
             } else {
                 own[2 + d] = value;
             }

@@ -200,7 +200,7 @@ template <class T, int WIDTH> class Staging {
     double turns = 0;  // the turns of a position
     T x[EACH], y[EACH];
 
-    __device__ T* place(uint32 row) const {
+    __device__ T* address_of(uint32 row) const {
         return row < ROWS ? queries + row * (WIDTH + ATTENTION_TILE_PADDING)
                           : fresh + (row - ROWS) * args.features;
     }
@@ -239,7 +239,7 @@ template <class T, int WIDTH> class Staging {
             for (int i = 0; i < EACH; ++i) {
                 const uint32 row = begin + first + i * apart;
                 if (row >= rows) break;
-                T* to = place(row);
+                T* to = address_of(row);
                 to[low] = x[i];
                 if (high < args.features) to[high] = y[i];
             }
@@ -259,7 +259,7 @@ template <class T, int WIDTH> class Staging {
             source_of<T, ROWS>(args, unit, row, t);
             if (t != before) rotation = rotation_of(turns * double(position + t));
             before = t;
-            T* to = place(row);
+            T* to = address_of(row);
             const float a = widen(to[low]), b = widen(to[high]);
             to[low] = cast<T>(a * rotation.cosine[0] - b * rotation.sine[0]);
             to[high] = cast<T>(a * rotation.sine[0] + b * rotation.cosine[0]);
@@ -277,8 +277,8 @@ template <class T, int WIDTH> __device__ inline void attention_by_tiles(const At
     const uint32 spacing_of_chunks = parts * args.chunk.size;
     uint32 chunk = unit.part * args.chunk.size;  // its first key
     uint32 key = chunk + threadIdx.y * KEYS;
-    T* keys = global<T>(args.keys) + place_of(args.keys_step, unit.batch, unit.head, 0);
-    T* values = global<T>(args.values) + place_of(args.values_step, unit.batch, unit.head, 0);
+    T* keys = global<T>(args.keys) + offset_of(args.keys_step, unit.batch, unit.head, 0);
+    T* values = global<T>(args.values) + offset_of(args.values_step, unit.batch, unit.head, 0);
     T* new_keys = reinterpret_cast<T*>(shared);
     const T* new_values = new_keys + args.fresh * features;
     auto& queries = *reinterpret_cast<QueryTile<T, WIDTH>*>(

@@ -76,10 +76,10 @@ template <class T> __device__ inline void sum_parts(const ConvSum& args) {
     __shared__ C of_thread[256];
     wait_for_dependencies(args);
     launch_dependents();
-    uint32 place = blockIdx.x * blockDim.x + threadIdx.x;
+    uint32 index = blockIdx.x * blockDim.x + threadIdx.x;
     Items<C, 1> sum = {};
-    if (place < args.n) {
-        const C* in = global<C>(args.input) + place;
+    if (index < args.n) {
+        const C* in = global<C>(args.input) + index;
 #pragma unroll 8
         for (uint32 part = threadIdx.y; part < args.count; part += blockDim.y) {
             sum.item[0] += in[int64(part) * args.n];
@@ -92,8 +92,8 @@ template <class T> __device__ inline void sum_parts(const ConvSum& args) {
             sum.item[0] += of_thread[y * blockDim.x + threadIdx.x];
         }
     }
-    if (threadIdx.y > 0 || place >= args.n) return;
-    uint32 rest = divide(place, args.columns), column = place - rest * args.columns.size;
+    if (threadIdx.y > 0 || index >= args.n) return;
+    uint32 rest = divide(index, args.columns), column = index - rest * args.columns.size;
     uint32 group = divide(rest, args.rows), row = rest - group * args.rows.size;
     T* to = global<T>(args.out) + group * args.group_step + row * args.row_step;
     to[column * args.column_step] =

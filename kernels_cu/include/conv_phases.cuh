@@ -1,16 +1,16 @@
 // Convolutions of a source whose elements are a stride apart, to few channels: the gradient of the
 // input of a strided convolution, or a transposed one.
 //
-// The outputs of a place (i, j) are the phases (a, b) at (stride * i + a, stride * j + b) less a
+// The outputs of a position (i, j) are the phases (a, b) at (stride * i + a, stride * j + b) less a
 // shift, of all channels: at most 16 sums, over one window of the source, whose elements lie side by
 // side. It has as many taps as the phases' windows together. The weight is arranged so that it has a
 // vector of the source's channels for each tap and sum, and zeros where a phase has no such tap:
 // these are multiplied, but not those between the source's elements.
 //
-// A block takes a tile of places of an image. It goes through the source's channels in steps, whose
-// part of the tile's source and of the weight are copied to shared memory while the step before is
-// multiplied. There both are in planes of a vector each, so that neighbouring places are in different
-// banks.
+// A block takes a tile of positions of an image. It goes through the source's channels in steps,
+// whose part of the tile's source and of the weight are copied to shared memory while the step
+// before is multiplied. There both are in planes of a vector each, so that neighbouring positions
+// are in different banks.
 #pragma once
 
 #include "async_copy.cuh"
@@ -19,17 +19,17 @@
 
 namespace cyrt {
 
-// A step in shared memory, as a thread finds it: vectors of a plane's place, and of the weight.
+// A step in shared memory, as a thread finds it: its vectors of the source and of the weight.
 struct PhaseStep {
     const uint4 *source, *weight;
-    uint32 places, width;
+    uint32 positions, width;
     uint32 taps_y, taps_x;
     const uint32 *used_y, *used_x;  // taps of each quarter of the sums, a bit each
 };
 
 // -- multiply-add ---------------------------------------------------------------------------------
 
-// A thread has the sums of P places one below the other. What would be products with zeros for a
+// A thread has the sums of P positions one below the other. What would be products with zeros for a
 // quarter of them is left out.
 template <class T, int N_, int P = N_ < PHASE_SUMS ? PHASE_LINES : PHASE_LINES_OF_MOST>
 struct PhaseMultiplyAdd {
@@ -73,7 +73,7 @@ struct PhaseMultiplyAdd {
                             }
                         }
                     }
-                    from += step.places;
+                    from += step.positions;
                     weight += N;
                 }
             }
@@ -106,7 +106,7 @@ __device__ inline void multiply_tiles<float32>(float (&sums)[4], uint32 a0, uint
         : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
 
-// A warp has the sums of P lines of 16 places, in tiles of 16 by 8. Four matrices of 8 rows of a
+// A warp has the sums of P lines of 16 positions, in tiles of 16 by 8. Four matrices of 8 rows of a
 // vector are the same lanes' elements in 16 bits and in TF32.
 template <class T, int N_> struct PhaseTensorCores {
     static constexpr int N = N_, P = PHASE_LINES, TILES = N / 8;
@@ -119,11 +119,11 @@ template <class T, int N_> struct PhaseTensorCores {
 
     template <int PLANES> __device__ void add(const PhaseStep& step) {
         static_assert(PLANES % 2 == 0, "a product takes two vectors of channels");
-        // Of the source, the second matrix has the next places, the third the next plane; of the
+        // Of the source, the second matrix has the next positions, the third the next plane; of the
         // weight, the second has the next plane, the third the next sums.
         uint32 lane = threadIdx.x % 32, second = lane / 8 % 2, third = lane / 16;
         const uint4* source =
-            step.source + third * step.places + line() * step.width + second * 8 + lane % 8;
+            step.source + third * step.positions + line() * step.width + second * 8 + lane % 8;
         const uint4* weights = step.weight + second * N + third * (N - 8) + lane % 8;
         // Else addresses in shared memory are computed anew at each load.
         compute_now(source, weights);
@@ -133,7 +133,7 @@ template <class T, int N_> struct PhaseTensorCores {
             for (uint32 y = 0; y < step.taps_y; y += GROUP) {
 #pragma unroll
                 for (int plane = 0; plane < PLANES; plane += 2) {
-                    const uint4* from = source + plane * step.places + y * step.width + x;
+                    const uint4* from = source + plane * step.positions + y * step.width + x;
                     const uint4* weight =
                         weights + (y * step.taps_x + x) * (PLANES * N) + plane * N;
                     uint32 of_source[P + GROUP - 1][4], of_weight[GROUP][4];
@@ -195,19 +195,19 @@ template <class T, int N_> struct PhaseTensorCores {
 template <class T, class Sums> __device__ inline void conv_phases(const ConvPhases& args) {
     constexpr int PLANES = PHASE_VECTORS, STAGES = PHASE_STAGES;
     constexpr int VECTOR = VECTOR_BYTES / sizeof(T), N = Sums::N, PITCH = N + 1;
-    extern __shared__ uint4 vectors[];  // steps; in the end the sums of all places
+    extern __shared__ uint4 vectors[];  // steps; in the end the sums of all positions
     uint32 above = divide(blockIdx.x, args.tiles_m);
     uint32 image = divide(above, args.tiles_n);
-    uint32 place_x = (blockIdx.x - above * args.tiles_m.size) * PHASE_COLUMNS;
-    uint32 place_y = (above - image * args.tiles_n.size) * Sums::LINES;
-    uint32 first_y = place_y + args.first[0], first_x = place_x + args.first[1];
+    uint32 tile_x = (blockIdx.x - above * args.tiles_m.size) * PHASE_COLUMNS;
+    uint32 tile_y = (above - image * args.tiles_n.size) * Sums::LINES;
+    uint32 first_y = tile_y + args.first[0], first_x = tile_x + args.first[1];
     PhaseStep step;
     step.taps_y = args.taps[0], step.taps_x = args.taps[1];
     step.width = args.width.size;
     step.used_y = args.used[0], step.used_x = args.used[1];
-    step.places = step.width * (Sums::LINES + step.taps_y - 1);
-    uint32 of_source = step.places * PLANES, of_weight = step.taps_y * step.taps_x * PLANES * N;
-    // What a thread copies of a step's source: a vector of every JUMP-th place.
+    step.positions = step.width * (Sums::LINES + step.taps_y - 1);
+    uint32 of_source = step.positions * PLANES, of_weight = step.taps_y * step.taps_x * PLANES * N;
+    // What a thread copies of a step's source: a vector of every JUMP-th position.
     constexpr uint32 JUMP = Sums::THREADS / PLANES;
     uint32 plane = threadIdx.x % PLANES, first = threadIdx.x / PLANES;
     uint32 begin_y = divide(first, args.width), begin_x = first_x + first - begin_y * step.width;
@@ -230,10 +230,10 @@ template <class T, class Sums> __device__ inline void conv_phases(const ConvPhas
             const T* from = begin + number * (PLANES * VECTOR);
             uint32 y = begin_y, x = begin_x;
 #pragma unroll 2
-            for (uint32 place = first; place < step.places; place += JUMP) {
+            for (uint32 position = first; position < step.positions; position += JUMP) {
                 bool there = any && y < args.sources[0] && x < args.sources[1];
-                copy_async<VECTOR_BYTES>(to + plane * step.places + place, there ? from : source,
-                                         there);
+                copy_async<VECTOR_BYTES>(to + plane * step.positions + position,
+                                         there ? from : source, there);
                 y += jump_y, x += jump_x, from += jump;
                 if (x - first_x >= step.width) ++y, x -= step.width, from += wrap;
             }
@@ -257,13 +257,13 @@ template <class T, class Sums> __device__ inline void conv_phases(const ConvPhas
         sums.template add<PLANES>(step);
     }
     __syncthreads();
-    float* places = reinterpret_cast<float*>(vectors);
-    sums.template put<PITCH>(places);
+    float* results = reinterpret_cast<float*>(vectors);
+    sums.template put<PITCH>(results);
     __syncthreads();
 
     // A warp stores lines of results, a lane every 32nd of each.
     constexpr uint32 WARPS = Sums::THREADS / 32;
-    uint32 run = args.run.size, x = place_x * args.stride - args.shift[1];
+    uint32 run = args.run.size, x = tile_x * args.stride - args.shift[1];
     int64 line = int64(args.outputs[1]) * args.channels.size;
 #pragma unroll 1
     for (uint32 i = threadIdx.x % 32; i < PHASE_COLUMNS * run; i += 32) {
@@ -273,13 +273,13 @@ template <class T, class Sums> __device__ inline void conv_phases(const ConvPhas
 #pragma unroll 1
         for (uint32 phase = 0; phase < args.stride; ++phase) {
             uint32 warp = threadIdx.x / 32;
-            const float* from =
-                places + (warp * PHASE_COLUMNS + column) * PITCH + phase * run + (i - column * run);
-            uint32 y = (place_y + warp) * args.stride + phase - args.shift[0];
+            const float* from = results + (warp * PHASE_COLUMNS + column) * PITCH + phase * run +
+                                (i - column * run);
+            uint32 y = (tile_y + warp) * args.stride + phase - args.shift[0];
             T* to = global<T>(args.out) + (image * int64(args.outputs[0]) + int(y)) * line +
                     int64(int(x)) * args.channels.size + i;
 #pragma unroll 2
-            for (uint32 place = warp; place < Sums::LINES; place += WARPS) {
+            for (uint32 position = warp; position < Sums::LINES; position += WARPS) {
                 if (y < args.outputs[0]) {
                     Items<float, 1> sum = {*from};
                     *to = finish<T>(args, channel, 1, sum).item[0];

@@ -24,12 +24,12 @@ template <class T, int V> __device__ inline void depthwise(const Conv& args) {
     uint32 thread = threadIdx.y * blockDim.x + threadIdx.x;
     uint32 threads = blockDim.x * blockDim.y;
     const T* source = global<T>(args.source) + (V > 1 ? channel : divide(channel, args.channels));
-    Place place[OUTPUTS];
+    Origin origin[OUTPUTS];
 #pragma unroll
     for (int i = 0; i < OUTPUTS; ++i) {
         uint32 at = output + i * blockDim.y;
-        place[i] =
-            at < args.rows && channel < args.columns ? place_of(args.windows, at) : nowhere();
+        origin[i] =
+            at < args.rows && channel < args.columns ? origin_of(args.windows, at) : nowhere();
     }
     C sums[OUTPUTS][V] = {};
     uint32 fitting = WEIGHTS / width;
@@ -52,7 +52,7 @@ template <class T, int V> __device__ inline void depthwise(const Conv& args) {
             for (int i = 0; i < OUTPUTS; ++i) {
                 int64 offset;
                 items[i] = Items<T, V>{};
-                if (find(args.windows, place[i], tap, offset)) {
+                if (find(args.windows, origin[i], tap, offset)) {
                     items[i] = load_vector<V>(source + offset);
                 }
             }
@@ -98,14 +98,14 @@ template <class T, int V> __device__ inline void depthwise_weight(const Conv& ar
     C sums[TAPS][V] = {};
 #pragma unroll 1
     for (uint32 output = begin + threadIdx.y; output < end; output += blockDim.y) {
-        Place place = place_of(args.windows, output);
+        Origin origin = origin_of(args.windows, output);
         Items<T, V> of_output = load_vector<V>(gradient + output * args.other_step);
         Items<T, V> items[TAPS];
 #pragma unroll
         for (int t = 0; t < TAPS; ++t) {
             int64 offset;
             items[t] = Items<T, V>{};
-            if (find(args.windows, place, tap[t], offset)) {
+            if (find(args.windows, origin, tap[t], offset)) {
                 items[t] = load_vector<V>(source + offset);
             }
         }

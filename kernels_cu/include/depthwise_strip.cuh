@@ -1,4 +1,4 @@
-// Convolutions of one channel a group whose windows move by one place: a thread computes
+// Convolutions of one channel a group whose windows move by one element: a thread computes
 // neighbouring outputs, which share most of what they read.
 #pragma once
 

@@ -48,12 +48,12 @@ __device__ inline void multiply_all(Items<compute_of<T>, N>& sums, const Items<T
 }
 
 template <class T, class Results>
-__device__ inline void finish_sum(const Dot& args, const Results& results, int64 place, int64 part,
+__device__ inline void finish_sum(const Dot& args, const Results& results, int64 offset, int64 part,
                                   compute_of<T> sum) {
     if (args.flags & MATMUL_PARTS) {
-        static_cast<compute_of<T>*>(args.out)[part * args.rows * args.columns + place] = sum;
+        static_cast<compute_of<T>*>(args.out)[part * args.rows * args.columns + offset] = sum;
     } else {
-        results(args.out, place, sum);
+        results(args.out, offset, sum);
     }
 }
 
@@ -261,11 +261,11 @@ __device__ inline void sum_parts(const Parts& args, const Results& results = {},
     constexpr int AHEAD = 4;
     wait_for_dependencies(args);
     launch_dependents();
-    int64 place = int64(blocks.number) * blockDim.x + threadIdx.x;
-    const C* in = static_cast<const C*>(args.input) + place;
+    int64 offset = int64(blocks.number) * blockDim.x + threadIdx.x;
+    const C* in = static_cast<const C*>(args.input) + offset;
     __builtin_assume(__isGlobal(in));
     Items<C, 1> sum = {};
-    if (place < args.n) {
+    if (offset < args.n) {
 #pragma unroll 1
         for (uint32 part = threadIdx.y; part < args.count; part += AHEAD * blockDim.y) {
             C x[AHEAD];
@@ -279,7 +279,7 @@ __device__ inline void sum_parts(const Parts& args, const Results& results = {},
         }
     }
     C whole = sum_columns(sum);
-    if (threadIdx.y == 0 && place < args.n) results(args.out, place, whole);
+    if (threadIdx.y == 0 && offset < args.n) results(args.out, offset, whole);
 }
 
 }  // namespace cyrt

@@ -22,8 +22,8 @@ __device__ inline Items<T, ITEMS * UNITS> load_row(const void* memory, int64 row
     for (int first = 0; first < ITEMS * UNITS; first += WIDTH) {
         uint32 unit = first / ITEMS * blockDim.x;
         if (unit >= left) break;
-        int64 place = row + int64(unit + threadIdx.x) * ITEMS + first % ITEMS;
-        Items<T, WIDTH> loaded = load_vector<WIDTH>(global<T>(memory) + place);
+        int64 offset = row + int64(unit + threadIdx.x) * ITEMS + first % ITEMS;
+        Items<T, WIDTH> loaded = load_vector<WIDTH>(global<T>(memory) + offset);
 #pragma unroll
         for (int k = 0; k < WIDTH; ++k) items.item[first + k] = loaded.item[k];
     }
@@ -38,11 +38,11 @@ __device__ inline void store_row(void* memory, int64 row, uint32 left,
     for (int first = 0; first < ITEMS * UNITS; first += WIDTH) {
         uint32 unit = first / ITEMS * blockDim.x;
         if (unit >= left) break;
-        int64 place = row + int64(unit + threadIdx.x) * ITEMS + first % ITEMS;
+        int64 offset = row + int64(unit + threadIdx.x) * ITEMS + first % ITEMS;
         Items<T, WIDTH> stored;
 #pragma unroll
         for (int k = 0; k < WIDTH; ++k) stored.item[k] = items.item[first + k];
-        store_vector<WIDTH>(global<T>(memory) + place, stored);
+        store_vector<WIDTH>(global<T>(memory) + offset, stored);
     }
 }
 

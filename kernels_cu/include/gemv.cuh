@@ -128,7 +128,7 @@ template <class T> __device__ inline void gemv(const Linear& all) {
         bool there = at < args.k && group * kept < args.wide;
 #pragma unroll
         for (int i = 0; i < ROWS; ++i) {
-            // The last row is loaded in place of rows beyond it: their sums are not used.
+            // The last row is loaded instead of rows beyond it: their sums are not used.
             uint32 row = group * kept + (gated ? i % (ROWS / 2) : i);
             if (row >= args.wide) row = args.wide - 1;
             if (gated && i >= ROWS / 2) row += args.wide;

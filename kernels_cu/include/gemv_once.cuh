@@ -59,7 +59,7 @@ template <class T, bool CENTERED> __device__ inline void gemv_once(const Linear&
     if (!args.early) wait_for_dependencies(all);
 #pragma unroll
     for (int i = 0; i < ROWS; ++i) {
-        // The last row is loaded in place of rows beyond it: their sums are not used.
+        // The last row is loaded instead of rows beyond it: their sums are not used.
         uint32 row = blockIdx.x * kept + (gated ? i % (ROWS / 2) : i);
         if (row >= args.wide) row = args.wide - 1;
         if (gated && i >= ROWS / 2) row += args.wide;

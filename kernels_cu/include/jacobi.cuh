@@ -20,7 +20,7 @@ template <class T> struct JacobiMemory {
     ColumnMajor<T> v;  // n x n; for eigenvectors the matrix itself
     T* vector;         // q: coefficients of the columns
     R* norms;          // n
-    int32* places;     // n: where a column is in the result
+    int32* positions;  // n: where a column is in the result
     R* scalars;        // the scale, and the number added to the diagonal
     int32* rotated;    // by sweep: whether a pair was rotated; the last one: not finite
 
@@ -29,7 +29,7 @@ template <class T> struct JacobiMemory {
         v = {work + int64(g.stride) * q, stride_of(n)};
         vector = v.elements + int64(v.stride) * n;
         norms = reinterpret_cast<R*>(vector + q);
-        places = reinterpret_cast<int32*>(vector + q + n);
+        positions = reinterpret_cast<int32*>(vector + q + n);
         scalars = reinterpret_cast<R*>(vector + q + 2 * n);
         rotated = reinterpret_cast<int32*>(vector + q + 2 * n + 4);
     }
@@ -295,18 +295,18 @@ __device__ inline void complete_basis(const JacobiMemory<T>& memory, const Jacob
     }
 }
 
-// Stores columns in their places; conjugated rows if `as_rows`.
+// Stores columns at their positions; conjugated rows if `as_rows`.
 template <class T>
 __device__ inline void store_columns(ColumnMajor<T> from, T* to, int rows, int columns,
-                                     const int32* places, int num_places, bool as_rows) {
+                                     const int32* positions, int num_positions, bool as_rows) {
     Spread all(columns);
     for (int i = all.row; i < rows; i += all.rows) {
         for (int j = all.column; j < columns; j += all.columns) {
-            int place = j < num_places ? places[j] : j;
+            int position = j < num_positions ? positions[j] : j;
             if (as_rows) {
-                to[int64(place) * rows + i] = conj(from(i, j));
+                to[int64(position) * rows + i] = conj(from(i, j));
             } else {
-                to[int64(i) * columns + place] = from(i, j);
+                to[int64(i) * columns + position] = from(i, j);
             }
         }
     }
@@ -385,20 +385,20 @@ __device__ inline void jacobi_store(const Linalg& args, int64 matrix,
     __syncthreads();
     for (int c = threadIdx.x; c < n; c += blockDim.x) {
         R norm = memory.norms[c];
-        int place = 0;
+        int position = 0;
         for (int other = 0; other < n; ++other) {
             R its = memory.norms[other];
             bool before = shape.hermitian ? its < norm : its > norm;
-            place += before || (its == norm && other < c);
+            position += before || (its == norm && other < c);
         }
-        memory.places[c] = place;
-        global<R>(args.x)[matrix * n + place] = norm * scale;
+        memory.positions[c] = position;
+        global<R>(args.x)[matrix * n + position] = norm * scale;
     }
     __syncthreads();
     if (!shape.vectors) return;
     if (shape.hermitian) {
-        return store_columns(memory.g, global<T>(args.y) + matrix * n * n, n, n, memory.places, n,
-                             false);
+        return store_columns(memory.g, global<T>(args.y) + matrix * n * n, n, n, memory.positions,
+                             n, false);
     }
     for (int base = 0; base < n; base += group.count) {
         int c = base + group.index;
@@ -408,9 +408,9 @@ __device__ inline void jacobi_store(const Linalg& args, int64 matrix,
     }
     __syncthreads();
     complete_basis(memory, shape);
-    store_columns(memory.g, global<T>(left) + matrix * m * q, m, q, memory.places, n,
+    store_columns(memory.g, global<T>(left) + matrix * m * q, m, q, memory.positions, n,
                   shape.transposed);
-    store_columns(memory.v, global<T>(right) + matrix * n * n, n, n, memory.places, n,
+    store_columns(memory.v, global<T>(right) + matrix * n * n, n, n, memory.positions, n,
                   !shape.transposed);
 }
 

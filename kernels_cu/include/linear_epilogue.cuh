@@ -18,13 +18,13 @@ template <class T> struct LinearEpilogue {
         bias = global<T>(from)[0];
         if (args.gated) gated_bias = global<T>(from)[args.product.wide];
     }
-    __device__ void load_residual(const Linear& args, int64 place) {
-        if (args.residual) residual = global<T>(args.residual)[place];
+    __device__ void load_residual(const Linear& args, int64 offset) {
+        if (args.residual) residual = global<T>(args.residual)[offset];
     }
     LinearEpilogue() = default;
-    __device__ LinearEpilogue(const Linear& args, uint32 index, int64 place) {
+    __device__ LinearEpilogue(const Linear& args, uint32 index, int64 offset) {
         load_bias(args, index);
-        load_residual(args, place);
+        load_residual(args, offset);
     }
     // `gated` is the sum that this one is multiplied with, if this one is a gate.
     __device__ T apply(const Linear& args, float sum, float gated) const {

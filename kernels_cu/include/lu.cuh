@@ -172,7 +172,7 @@ __device__ inline uint32 order_of(float size) { return __float_as_uint(size); }
 __device__ inline uint32 order_of(double size) { return __double2hiint(size); }
 
 // x = a^-1, for LINALG_IDENTITY, by the method of Gauss and Jordan, in registers, by one warp: each
-// lane has a row. Rows are exchanged at the end only. A column of the inverse takes the place of each
+// lane has a row. Rows are exchanged at the end only. A column of the inverse replaces each
 // column that has become one of the identity.
 template <class T> __device__ inline void solve_small(const Linalg& args) {
     constexpr int ROWS = MOST_ROWS<T>;

@@ -136,8 +136,8 @@ template <class R, class F> __device__ inline R sum_of(int n, F number_at) {
 // -- small matrices -------------------------------------------------------------------------------
 //
 // Each thread has a row, or a column, in registers. Each step of a factorization uses the first
-// element and stores its results one place nearer to the front, since an element that is in a register
-// has a place that the compiler knows.
+// element and stores its results one position nearer to the front, since an element that is in a
+// register has an index that the compiler knows.
 
 // The elements of a vector in registers; matrices have at most as many rows. cyrt/builtin/linalg.pyx
 // chooses these kernels.

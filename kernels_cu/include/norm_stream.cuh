@@ -3,7 +3,7 @@
 // The rows that follow arrive in shared memory while a block works on one, so loads are under way all
 // the time. A row has one barrier: each warp finds the moments of its own elements about its own mean,
 // and all combine those of all warps, as Chan, Golub and LeVeque do. The moments of successive rows
-// have different places, by turns. Sums of 16-bit elements need no pivot: float has room for them.
+// are at different addresses, by turns. Sums of 16-bit elements need no pivot: float has room for them.
 // In float32, a warp's mean is found from distances to the row's first element, which is loaded a row
 // ahead, and what rounding has left of the mean is the sum of the distances from it.
 #pragma once
@@ -121,7 +121,7 @@ __device__ inline void write_sums(const ThreadElements& elements, int64 n, float
 
 // The sums for the gradients of weight and bias stay in registers. With few CHUNKS, x, the slopes and
 // the weight of 16 bits do, too; otherwise they are read from shared memory as often as they are
-// needed, where the weight comes first. A thread has a place for the vectors of x and the gradient in
+// needed, where the weight comes first. A thread has room for the vectors of x and the gradient in
 // each stage.
 template <class T, bool CENTERED, bool WEIGHT, bool BIAS, int CHUNKS>
 __device__ __forceinline__ void norm_vjp_stream(const Norm& args) {
@@ -139,10 +139,10 @@ __device__ __forceinline__ void norm_vjp_stream(const Norm& args) {
     const uint32 row_vectors = blockDim.x * CHUNKS, stage_vectors = 2 * row_vectors;
     Packed<T>* const shared = reinterpret_cast<Packed<T>*>(vectors);
     Packed<T>* const held_weights = shared + threadIdx.x;
-    Packed<T>* const place = shared + (WEIGHT && !WEIGHT_HELD ? row_vectors : 0) +
-                             threadIdx.y * STAGES * stage_vectors + threadIdx.x;
-    Stream rows(place, args.x, args.x_step, turns);
-    Stream gradients(place + row_vectors, args.gradient, args.gradient_step, turns);
+    Packed<T>* const staged = shared + (WEIGHT && !WEIGHT_HELD ? row_vectors : 0) +
+                              threadIdx.y * STAGES * stage_vectors + threadIdx.x;
+    Stream rows(staged, args.x, args.x_step, turns);
+    Stream gradients(staged + row_vectors, args.gradient, args.gradient_step, turns);
     auto fetch = [&](uint32 stage, bool any) {
         rows.fetch(rows.at(stage, stage_vectors), elements, any);
         gradients.fetch(gradients.at(stage, stage_vectors), elements, any);
@@ -168,8 +168,8 @@ __device__ __forceinline__ void norm_vjp_stream(const Norm& args) {
 #pragma unroll 1
     for (int left = turns.count; left > 0; --left) {
         await_groups<STAGES - 1>();
-        const Packed<T>* now_x = rows.at(stage, stage_vectors).place;
-        const Packed<T>* now_g = gradients.at(stage, stage_vectors).place;
+        const Packed<T>* now_x = rows.at(stage, stage_vectors).first;
+        const Packed<T>* now_g = gradients.at(stage, stage_vectors).first;
         Packed<T> packed[CHUNKS], g[CHUNKS];
         if constexpr (HELD) {
             rows.at(stage, stage_vectors).take(packed);

@@ -41,9 +41,9 @@ template <class T, class Args>
 __device__ inline float factor_of(const Args& args, uint32 head, Share all) {
     float own = 1, sum = all.sum;
     if (args.sinks != nullptr) {
-        int64 place = head * args.sinks_step;
-        float sink = args.flags & ATTENTION_WIDE_SINKS ? global<float>(args.sinks)[place]
-                                                       : widen(global<T>(args.sinks)[place]);
+        int64 index = head * args.sinks_step;
+        float sink = args.flags & ATTENTION_WIDE_SINKS ? global<float>(args.sinks)[index]
+                                                       : widen(global<T>(args.sinks)[index]);
         sink *= float(LOG2_E);
         float most = ::fmaxf(all.most, sink);
         own = weight(all.most, most);

@@ -24,12 +24,12 @@ struct Blocks {
     uint32 number = blockIdx.x, count = gridDim.x;
 };
 
-// Each result is rounded and stored at its place; all of them are contiguous. In a fused kernel other
+// Each result is rounded and stored at its offset; all of them are contiguous. In a fused kernel other
 // operations follow instead (see cyrt/builtin/fusion).
 template <class T> struct StoreResults {
     static constexpr bool VECTORS = true;  // neighbouring ones may be stored at once
-    __device__ void operator()(void* out, int64 place, compute_of<T> result) const {
-        global<T>(out)[place] = cast<T>(result);
+    __device__ void operator()(void* out, int64 offset, compute_of<T> result) const {
+        global<T>(out)[offset] = cast<T>(result);
     }
 };
 

@@ -158,7 +158,7 @@ template <class T> struct Min : Tree<Min<T>, kept_of<T>> {
 // run keeps the number of its element, from which the logical index follows at the end.
 template <class V> struct Candidate {
     V value;
-    int64 place;
+    int64 index;
 };
 template <class T, bool LARGEST> struct Extreme {
     using Value = kept_of<T>;
@@ -199,13 +199,13 @@ template <class T, bool LARGEST> struct Extreme {
                 while (!isnan(elements.value(number))) ++number;
             }
         }
-        return {run.value, elements.place_of(number)};
+        return {run.value, elements.index_of(number)};
     }
     __device__ static State combine(State a, State b) {
-        bool second = before(b.value, a.value) || (!before(a.value, b.value) && b.place < a.place);
+        bool second = before(b.value, a.value) || (!before(a.value, b.value) && b.index < a.index);
         return second ? b : a;
     }
-    __device__ static int64 finish(State found, double, bool) { return found.place; }
+    __device__ static int64 finish(State found, double, bool) { return found.index; }
 };
 template <class T> using ArgMax = Extreme<T, true>;
 template <class T> using ArgMin = Extreme<T, false>;

@@ -29,8 +29,8 @@ template <class Args> __device__ inline double turns_of(const Args& args, uint32
 // The divisor of a pair's turns, where there are freqs, of float or `wide`.
 template <class Args>
 __device__ inline double divisor_of(const Args& args, uint32 pair, bool wide) {
-    const int64 place = pair * args.freqs_step;
-    return wide ? global<double>(args.freqs)[place] : double(global<float>(args.freqs)[place]);
+    const int64 index = pair * args.freqs_step;
+    return wide ? global<double>(args.freqs)[index] : double(global<float>(args.freqs)[index]);
 }
 
 // The rotation of V pairs from `pair` on.

@@ -93,15 +93,15 @@ template <class T, int CHUNKS, bool VECTOR> struct ThreadElements {
 };
 
 // The vectors of a row on their way to shared memory. A thread takes those that it sent for, so no
-// barrier is needed, and its places are free as soon as it has read them.
+// barrier is needed, and its vectors may be overwritten as soon as it has read them.
 template <class T, int CHUNKS> struct Arriving {
-    Packed<T>* place;  // where the thread's first vector is
+    Packed<T>* first;  // where the thread's first vector is
 
     template <class ThreadElements>
     __device__ void fetch(const ThreadElements& elements, const T* from) const {
 #pragma unroll
         for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-            uint32 to = __cvta_generic_to_shared(place + chunk * blockDim.x);
+            uint32 to = __cvta_generic_to_shared(first + chunk * blockDim.x);
             asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to),
                          "l"(from + elements.index(chunk, 0)),
                          "r"(elements.has(chunk, 0) ? VECTOR_BYTES : 0)
@@ -112,7 +112,7 @@ template <class T, int CHUNKS> struct Arriving {
     __device__ void take(Packed<T> (&chunks)[CHUNKS]) const {
 #pragma unroll
         for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-            chunks[chunk] = place[chunk * blockDim.x];
+            chunks[chunk] = first[chunk * blockDim.x];
         }
     }
 };

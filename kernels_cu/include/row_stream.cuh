@@ -23,21 +23,21 @@ struct RowTurns {
           count(first < rows ? (rows - first + step - 1) / step : 0) {}
 };
 
-// The vectors that a thread gets of the rows of one array, STAGES rows ahead: `place` is where its
+// The vectors that a thread gets of the rows of one array, STAGES rows ahead: `first` is where its
 // first one of the first stage comes to lie.
 //
 // A thread reads none but its own vectors: so copies need no barrier. Each row of every array is a
 // group of copies, also one that is not there: thus a constant number of groups is under way.
 template <class T, int CHUNKS, int STAGES> struct RowStream {
-    Packed<T>* place;
+    Packed<T>* first;
     const T* from;
     int64 hop;  // elements from one row of the thread to its next
 
-    __device__ RowStream(Packed<T>* place, const void* array, int64 row_step, const RowTurns& turns)
-        : place(place), from(global<T>(array) + turns.first * row_step),
+    __device__ RowStream(Packed<T>* first, const void* array, int64 row_step, const RowTurns& turns)
+        : first(first), from(global<T>(array) + turns.first * row_step),
           hop(turns.step * row_step) {}
     __device__ Arriving<T, CHUNKS> at(uint32 stage, uint32 stage_vectors) const {
-        return {place + stage * stage_vectors};
+        return {first + stage * stage_vectors};
     }
     // Issues the copies of the next row.
     template <class ThreadElements>

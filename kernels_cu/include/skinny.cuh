@@ -156,16 +156,16 @@ __device__ inline void skinny(const Args& all, const Results& results = {}, Bloc
         uint32 column = i / kept, result = i % kept, index = row + result;
         if (index >= args.wide) continue;
         uint32 slot = column * ROWS + (gated ? result + (result & ~7u) : result);
-        int64 place = column * args.few_out + index * args.wide_out;
+        int64 offset = column * args.few_out + index * args.wide_out;
         float sum = sum_warps(shared + slot, COLUMNS * ROWS);
         if (args.flags & MATMUL_PARTS) {
-            global<float>(args.out)[(part * batches + batch) * size + place] = sum;
+            global<float>(args.out)[(part * batches + batch) * size + offset] = sum;
         } else if constexpr (IS_LINEAR<Args>) {
             float gated_sum = gated ? sum_warps(shared + slot + 8, COLUMNS * ROWS) : 0;
-            global<T>(args.out)[batch * size + place] =
-                LinearEpilogue<T>(all, index, place).apply(all, sum, gated_sum);
+            global<T>(args.out)[batch * size + offset] =
+                LinearEpilogue<T>(all, index, offset).apply(all, sum, gated_sum);
         } else {
-            results(args.out, batch * size + place, sum);
+            results(args.out, batch * size + offset, sum);
         }
     }
 }

@@ -45,8 +45,8 @@ template <class T, int TILES> struct AlongRing : AlongSum<T, TILES> {
 
 // TILES times 16 rows of the matrix, neighbours in memory at each index of the summed dimension. The
 // 32 indices of a step are in shared memory in the order in which tensor cores take them, if a lane
-// has 8 neighbouring ones of the few rows: at the place of bits 43210 is the index of bits 21430.
-// Pieces of 8 rows change their places, so that those of 8 indices are in all banks.
+// has 8 neighbouring ones of the few rows: slot 43210, in bits, has the index 21430.
+// Pieces of 8 rows exchange their slots, so that those of 8 indices are in all banks.
 template <class T, int TILES_> struct AcrossRing {
     static constexpr int TILES = TILES_, K = VECTOR_BYTES / sizeof(T), PIECES = 2 * TILES;
     static constexpr bool SHARED = true;
@@ -66,16 +66,16 @@ template <class T, int TILES_> struct AcrossRing {
             there = row < args.wide;
         }
     };
-    __device__ static uint32 offset(uint32 place, uint32 piece) {
-        uint32 turn = TILES == 1 ? place / 4 % 2 : place / 2 % 4;
-        return (place * PIECES + (piece ^ turn)) * VECTOR_BYTES;
+    __device__ static uint32 offset(uint32 slot, uint32 piece) {
+        uint32 turn = TILES == 1 ? slot / 4 % 2 : slot / 2 % 4;
+        return (slot * PIECES + (piece ^ turn)) * VECTOR_BYTES;
     }
     __device__ static void copy(char* to, const Rows& rows, uint32 k, uint32 end) {
 #pragma unroll
         for (int i = 0; i < PIECES; ++i) {
-            uint32 place = (32 * i + threadIdx.x) / PIECES;
-            uint32 at = k + place % 2 + place / 2 % 4 * 8 + place / 8 * 2;
-            copy_async<VECTOR_BYTES>(to + offset(place, threadIdx.x % PIECES),
+            uint32 slot = (32 * i + threadIdx.x) / PIECES;
+            uint32 at = k + slot % 2 + slot / 2 % 4 * 8 + slot / 8 * 2;
+            copy_async<VECTOR_BYTES>(to + offset(slot, threadIdx.x % PIECES),
                                      rows.first + at * rows.step, at < end && rows.there);
         }
     }
@@ -85,8 +85,8 @@ template <class T, int TILES_> struct AcrossRing {
         for (int i = 0; i < 2; ++i) {
 #pragma unroll
             for (int tile = 0; tile < TILES; ++tile) {
-                uint32 place = 16 * i + 8 * later + threadIdx.x % 8;
-                load_matrices<true>(part[i][tile], vectors + offset(place, 2 * tile + half));
+                uint32 slot = 16 * i + 8 * later + threadIdx.x % 8;
+                load_matrices<true>(part[i][tile], vectors + offset(slot, 2 * tile + half));
             }
         }
     }
@@ -177,13 +177,13 @@ __device__ inline void finish_work(const Skinny& args, const Results& results, c
     for (uint32 i = threadIdx.y * 32 + threadIdx.x; i < args.few * ROWS; i += 32 * blockDim.y) {
         uint32 index = work.row + i % ROWS;
         if (index >= args.wide) continue;
-        int64 place = i / ROWS * args.few_out + index * args.wide_out;
+        int64 offset = i / ROWS * args.few_out + index * args.wide_out;
         float sum = sum_warps(sums + i, COLUMNS * ROWS);
         if (args.flags & MATMUL_PARTS) {
             int64 batches = args.works / (args.tiles.size * args.parts.size);
-            global<float>(args.out)[(work.part * batches + work.batch) * size + place] = sum;
+            global<float>(args.out)[(work.part * batches + work.batch) * size + offset] = sum;
         } else {
-            results(args.out, work.batch * size + place, sum);
+            results(args.out, work.batch * size + offset, sum);
         }
     }
 }

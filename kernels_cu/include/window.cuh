@@ -8,27 +8,27 @@ namespace cyrt {
 
 // Where the window of an output begins: positions and the element's offset; of spaced elements, the
 // offset of the batch alone. Outputs are numbered with the batch slowest.
-struct Place {
+struct Origin {
     int64 offset;
     int at[WINDOW_AXES];
 };
 
 // No tap of this one is in the source: taps are less than 2^28 away.
-__device__ inline Place nowhere() { return {0, {-(1 << 30), 0, 0}}; }
+__device__ inline Origin nowhere() { return {0, {-(1 << 30), 0, 0}}; }
 
-__device__ inline Place place_of(const Windows& windows, uint32 output) {
-    Place place = {};
+__device__ inline Origin origin_of(const Windows& windows, uint32 output) {
+    Origin origin = {};
 #pragma unroll
     for (int d = WINDOW_AXES - 1; d >= 0; --d) {
         if (d >= windows.num_axes) continue;
         const Axis& axis = windows.axis[d];
         uint32 next = divide(output, axis.outputs);
-        place.at[d] = int(output - next * axis.outputs.size) * axis.stride + axis.origin;
-        if (!windows.spaced) place.offset += place.at[d] * axis.source_step;
+        origin.at[d] = int(output - next * axis.outputs.size) * axis.stride + axis.origin;
+        if (!windows.spaced) origin.offset += origin.at[d] * axis.source_step;
         output = next;
     }
-    place.offset += output * windows.batch_step;
-    return place;
+    origin.offset += output * windows.batch_step;
+    return origin;
 }
 
 // What a tap adds to them.
@@ -52,22 +52,22 @@ __device__ inline Tap tap_of(const Windows& windows, uint32 tap) {
 }
 
 // Sets the offset of an element of the source; returns false if there is none.
-__device__ inline bool find(const Windows& windows, const Place& place, const Tap& tap,
+__device__ inline bool find(const Windows& windows, const Origin& origin, const Tap& tap,
                             int64& offset) {
     bool found = true;
-    offset = place.offset;
+    offset = origin.offset;
     if (!windows.spaced) {
         offset += tap.offset;
 #pragma unroll
         for (int d = 0; d < WINDOW_AXES; ++d) {
-            found = found && uint32(place.at[d] + tap.at[d]) < windows.axis[d].limit;
+            found = found && uint32(origin.at[d] + tap.at[d]) < windows.axis[d].limit;
         }
         return found;
     }
 #pragma unroll
     for (int d = 0; d < WINDOW_AXES; ++d) {
         const Axis& axis = windows.axis[d];
-        uint32 position = place.at[d] + tap.at[d];
+        uint32 position = origin.at[d] + tap.at[d];
         uint32 index = divide(position & 0x7fffffff, axis.spacing);
         found = found && position < axis.limit && index * axis.spacing.size == position;
         offset += index * axis.source_step;

@@ -28,7 +28,7 @@ enum {
 //
 //                    rows                length              columns   other
 // conv               outputs             taps, channels      channels  weight
-// conv_input_vjp     the input's places  taps, channels      channels  weight
+// conv_input_vjp     input positions     taps, channels      channels  weight
 // conv_weight_vjp    taps, channels      outputs             channels  gradient
 struct CYRT_PARAMETERS Conv {
     CYRT_POINTER(const void) source;  // channels are adjacent
@@ -60,11 +60,11 @@ struct CYRT_PARAMETERS ConvSum {
 
 // Windows by phases: see conv_phases.cuh.
 enum {
-    PHASE_COLUMNS = 16,       // neighbouring columns of places of a block
+    PHASE_COLUMNS = 16,       // neighbouring columns of positions of a block
     PHASE_STRIPS = 4,         // strips of lines of a block
     PHASE_VECTORS = 2,        // vectors of channels of a step
     PHASE_STAGES = 2,         // steps in shared memory
-    PHASE_SUMS = 16,          // the most sums of a place
+    PHASE_SUMS = 16,          // the most sums of a position
     PHASE_LINES = 7,          // lines of a strip
     PHASE_LINES_OF_MOST = 6,  // lines of a strip with the most sums in float32
     // Threads of a block: tensor cores have a warp for each strip, float32 a thread for each column.
@@ -82,25 +82,25 @@ struct CYRT_PARAMETERS ConvPhases {
     long long step[2];                    // from one element of the source to the next
     struct Divider tiles_m, tiles_n;      // an image's tiles along a line and across
     struct Divider width;                 // elements of the source along a tile's line
-    struct Divider run;                   // results of a place along a line: stride by channels
+    struct Divider run;                   // results of a position along a line: stride by channels
     struct Divider channels;              // the result's
-    int first[2];                         // the source's element at tap 0 of place 0
-    unsigned int taps[2];                 // taps of a place's window
+    int first[2];                         // the source's element at tap 0 of position 0
+    unsigned int taps[2];                 // taps of a position's window
     unsigned int sources[2], outputs[2];  // sizes
-    unsigned int shift[2];                // outputs from place 0 and phase 0 to the first output
+    unsigned int shift[2];                // outputs from position 0 and phase 0 to the first output
     unsigned int used[2][4];              // taps that each quarter of the sums has, a bit each
     unsigned int stride;
     unsigned int vectors, steps;  // vectors of the source's channels; steps through them
     unsigned int activation;
 };
 
-// The weight, by taps of a place's window.
+// The weight, by taps of a position's window.
 struct CYRT_PARAMETERS ConvPhaseWeight {
     CYRT_POINTER(const void) weight;
     CYRT_POINTER(void) out;                        // step, tap, vector, sum, channel
     long long source_step, result_step, tap_step;  // the weight's
     unsigned int sources, results;                 // channels
-    unsigned int taps[2], filter[2];               // taps of a place's window and of the weight
+    unsigned int taps[2], filter[2];               // taps of a position's window and of the weight
     int first[2];                                  // the filter's tap at tap 0 and phase 0
     unsigned int backwards;                        // whether the filter's last tap is its first
     unsigned int stride, sums, n;

@@ -27,7 +27,7 @@ struct CYRT_PARAMETERS Reduce {
     long long units;            // along the innermost reduced dimension: strides of the
     long long row_strides[2];   // input, and of logical indices
     long long tail;             // elements after the units
-    long long place;            // logical index where the input begins
+    long long first_index;      // logical index where the input begins
     long long rows, part_rows, part_units;
     long long outputs;
     double divisor;

@@ -21,7 +21,7 @@ struct CYRT_PARAMETERS Scatter {
     CYRT_POINTER(void) partials;            // the runs' results
     long long n;                            // values
     long long step;                         // 0: one value for all keys; else 1
-    long long length;                       // elements of a row: a key is the place of the first
+    long long length;                       // elements of a row: a key is the offset of the first
     unsigned int chunks;                    // blocks for the columns of a row
     unsigned int wide;                      // whether the keys of rows are uint64
 };

@@ -6,7 +6,7 @@
 
 struct CYRT_PARAMETERS Search {
     CYRT_POINTER(const void) sorted;
-    CYRT_POINTER(const long long) sorter;  // its elements' places in order; 0: as they lie
+    CYRT_POINTER(const long long) sorter;  // the elements' indices in order; 0: 0, 1, ...
     CYRT_POINTER(const void) values;
     CYRT_POINTER(void) out;
     long long n, count;   // elements; values

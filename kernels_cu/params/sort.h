@@ -14,7 +14,7 @@ struct CYRT_PARAMETERS Sort {
     CYRT_POINTER(void) out;  // sorted elements; the last pass of an argsort writes none
     CYRT_POINTER(const unsigned int) origins;  // sweeps of an argsort: where elements come from;
                                                // 0: from here
-    CYRT_POINTER(void) to;                     // places: 32 bits, 64 of the last pass
+    CYRT_POINTER(void) to;                     // indices: 32 bits, 64 of the last pass
     long long n;                               // elements of a row
     unsigned int rows, tiles;                  // tiles of a row
     unsigned int digit, last;                  // the digit of a sweep; a flag

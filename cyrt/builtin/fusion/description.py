@@ -28,6 +28,8 @@ Size = tuple[int, int, int]
 Span = tuple[int, int]
 #: Dimensions, innermost first: their sizes and their strides in elements.
 Layout = tuple[tuple[int, int], ...]
+#: An address, the bytes of an element, and a layout.
+View = tuple[int | None, int, Layout]
 
 # kernels_cu/params/elementwise.h and space.h
 _BROADCAST, _VALUE = 2, 4
@@ -86,8 +88,8 @@ class Access:
         return not any(stride for _, stride in self.layout)
 
     @property
-    def place(self) -> tuple[int | None, int, Layout]:
-        """Equal places are the same elements in the same order; their types may differ."""
+    def view(self) -> View:
+        """Equal views have the same elements in the same order; the types may differ."""
         return self.address, self.itemsize, self.layout
 
     def span(self) -> Span:

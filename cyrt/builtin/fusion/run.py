@@ -4,7 +4,7 @@ INVARIANTS
 - All operations of a run have one index space: element i of each is computed by one thread. If
   there are reductions, the space is rows of elements: a reduction has a result for each row, and so
   has an operation on such results alone.
-- Two accesses of a run to overlapping memory, one of them a write, are of equal places: the same
+- Two accesses of a run to overlapping memory, one of them a write, have equal views: the same
   elements in the same order.
 - All reductions of a run divide rows between threads alike.
 - A run has at most one product, and then no reduction. No operation of the run writes what the
@@ -27,6 +27,7 @@ from cyrt.builtin.fusion.description import (
     Layout,
     Operation,
     Span,
+    View,
     rescaled,
 )
 from cyrt.dtypes import dtype
@@ -37,8 +38,6 @@ MAX_OPERATIONS = 256
 MAX_WORDS = 128
 #: The most dimensions of its index space, those that divide it by operands' layouts.
 MAX_DIMENSIONS = 8
-
-Place = tuple[int | None, int, Layout]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +93,10 @@ class Run:
         self.values: list[Value] = []
         self._nodes: list[tuple[int, Operation]] = []
         self._cuts: frozenset[int] = frozenset()
-        self._held: dict[Place, int] = {}  # the value that is at a place now
-        self._written: dict[Place, int] = {}  # the value that the run wrote there last
-        self._reads: dict[Place, Span] = {}
-        self._writes: dict[Place, Span] = {}
+        self._held: dict[View, int] = {}  # the value that a view has now
+        self._written: dict[View, int] = {}  # the value that the run wrote there last
+        self._reads: dict[View, Span] = {}
+        self._writes: dict[View, Span] = {}
 
     @property
     def nodes(self) -> list[int]:
@@ -111,7 +110,7 @@ class Run:
 
     @property
     def outputs(self) -> set[int]:
-        """The nodes that write a place last: only their results can be seen afterwards."""
+        """The nodes that write a view last: only their results can be seen afterwards."""
         return {self.values[value].node for value in self._written.values()}
 
     @property
@@ -166,7 +165,7 @@ class Run:
 
     def _divides(self, operation: Operation, along_rows: bool) -> bool:
         """Return whether the dimensions of all operands divide the space, and none divides rows."""
-        if len(self._cuts) > MAX_DIMENSIONS or not _divide(self._cuts):
+        if len(self._cuts) > MAX_DIMENSIONS or not _divide_one_another(self._cuts):
             return False
         if self.reduction is None:
             return True
@@ -215,24 +214,25 @@ class Run:
         self.__dict__ = run.__dict__
         return True
 
-    def _place(self, access: Access) -> Place:
-        """Return an access's place; what is equal along rows has that of a value for each row."""
-        address, itemsize, layout = access.place
+    def _view(self, access: Access) -> View:
+        """Return an access's view; what is equal along rows has that of a value for each row."""
+        address, itemsize, layout = access.view
         if self.reduction is not None and layout[:1] == ((self.reduction.length, 0),):
             layout = layout[1:]
         return address, itemsize, layout
 
     def _is_apart(self, operation: Operation) -> bool:
-        """Return whether overlapping accesses, one of them a write, are of equal places."""
-        output, *inputs = ((self._place(each), each.span()) for each in operation.operands)
+        """Return whether overlapping accesses, one of them a write, have equal views."""
+        output, *inputs = ((self._view(each), each.span()) for each in operation.operands)
         product = operation.product or self.product
         if product is not None:
             written = [output[1], *self._writes.values()]
             if not all(_are_disjoint(each, other) for each in product.reads for other in written):
                 return False
         return all(
-            _apart(output, others) for others in (self._reads.items(), self._writes.items(), inputs)
-        ) and all(_apart(each, self._writes.items()) for each in inputs)
+            _is_equal_or_disjoint(output, others)
+            for others in (self._reads.items(), self._writes.items(), inputs)
+        ) and all(_is_equal_or_disjoint(each, self._writes.items()) for each in inputs)
 
     def _append(self, node: int, operation: Operation, along_rows: bool) -> None:
         output, *inputs = operation.operands
@@ -241,18 +241,18 @@ class Run:
             if access.address is None:
                 numbers.append(self._new(Value(access.dtype, node, access, along_rows)))
                 continue
-            place = self._place(access)
-            self._reads.setdefault(place, access.span())
-            if place not in self._held:
-                read = replace(access, layout=place[2])
+            view = self._view(access)
+            self._reads.setdefault(view, access.span())
+            if view not in self._held:
+                read = replace(access, layout=view[2])
                 equal = along_rows or read != access
-                self._held[place] = self._new(Value(access.dtype, node, read, equal))
-            numbers.append(self._held[place])
+                self._held[view] = self._new(Value(access.dtype, node, read, equal))
+            numbers.append(self._held[view])
         along_rows = along_rows or operation.reduction is not None
         value = self._new(Value(output.dtype, node, output, along_rows, operation, tuple(numbers)))
-        place = self._place(output)
-        self._writes.setdefault(place, output.span())
-        self._held[place] = self._written[place] = value
+        view = self._view(output)
+        self._writes.setdefault(view, output.span())
+        self._held[view] = self._written[view] = value
         self._nodes.append((node, operation))
 
     def _new(self, value: Value) -> int:
@@ -331,7 +331,7 @@ def cuts_of(layout: Layout) -> set[int]:
     return {math.prod(size for size, _ in layout[: d + 1]) for d in range(len(layout))}
 
 
-def _divide(cuts: frozenset[int]) -> bool:
+def _divide_one_another(cuts: frozenset[int]) -> bool:
     return all(after % before == 0 for before, after in pairwise(sorted(cuts)))
 
 
@@ -339,6 +339,6 @@ def _are_disjoint(one: Span, other: Span) -> bool:
     return one[0] >= other[1] or other[0] >= one[1]
 
 
-def _apart(access: tuple[Place, Span], others: Iterable[tuple[Place, Span]]) -> bool:
-    place, span = access
-    return all(place == each or _are_disjoint(span, other) for each, other in others)
+def _is_equal_or_disjoint(access: tuple[View, Span], others: Iterable[tuple[View, Span]]) -> bool:
+    view, span = access
+    return all(view == each or _are_disjoint(span, other) for each, other in others)

@@ -15,8 +15,9 @@ VARIANTS = ("", "_small", "_sum")
 DEPTHWISE = ("_depthwise", "_depthwise_elements")
 # Neighbouring outputs by a thread.
 STRIP = ("_depthwise_strip",)
-# A source whose elements are a stride apart, to few channels, by the sums of a place: the weight's
-# arrangement, by tensor cores, and in float32. Those of conv are the input's gradient as well.
+# A source whose elements are a stride apart, to few channels, by the sums of a position: the
+# weight's arrangement, by tensor cores, and in float32. Those of conv are the input's gradient as
+# well.
 PHASES = ("_phase_weight", "_phases_tensor8", "_phases_tensor16")
 MULTIPLY_ADD_PHASES = ("_phases4", "_phases8", "_phases12", "_phases16")
 DEPTHWISE_KERNELS = {"conv": "depthwise", "conv_weight_vjp": "depthwise_weight"}

@@ -19,10 +19,10 @@ def rows() -> Iterator[Row]:
             # They are in the wheel: they are few, and every type needs them.
             yield Row(op, "gather", (name,), name, expression, True, VARIANTS)
     for name in ("uint32", "uint64"):
-        yield Row("places", "gather", (name,), name, "where x[indices] are", True, VARIANTS)
+        yield Row("offsets", "gather", (name,), name, "where x[indices] are", True, VARIANTS)
 
 
 def instance(row: Row) -> str:
-    if row.op == "places":
-        return f"CYRT_PLACES({row.kernels[0]}, {dtype(row.output).cpp})"
+    if row.op == "offsets":
+        return f"CYRT_OFFSETS({row.kernels[0]}, {dtype(row.output).cpp})"
     return f"CYRT_{row.op.upper()}({row.kernels[0]}, {dtype(row.output).itemsize})"
