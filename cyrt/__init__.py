@@ -28,7 +28,8 @@ except ModuleNotFoundError as _error:
         ) from None
     raise
 from cyrt import fft, linalg, nn, optim, random
-from cyrt.autodiff import *
+from cyrt.autodiff.custom import checkpoint, custom_vjp
+from cyrt.autodiff.transforms import grad, stop_gradient, value_and_grad, vjp
 from cyrt.configuration import show_config
 from cyrt.driver.errors import CompileError, CudaError, OutOfMemoryError
 from cyrt.dtypes import DTYPES as _DTYPES

@@ -6,7 +6,7 @@ Where a gradient is differentiated again, the function's composition takes the k
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from cyrt.autodiff.transforms import vjp
@@ -37,21 +37,49 @@ def through(
     tuple of (Array or None)
         None for operands that are not wanted.
     """
-    places = [
+    indices = [
         i
         for i, each in enumerate(operands)
         if isinstance(each, Array) and each.dtype.kind in "fc" and (wanted is None or wanted[i])
     ]
 
-    def of_wanted(*chosen: Array) -> Array:
-        own = list(operands)
-        for place, each in zip(places, chosen, strict=True):
-            narrow = each.dtype.itemsize == 2
-            own[place] = astype(each, "float32") if narrow else each
-        return astype(composition(*own), g.dtype, copy=False)
+    def widened(*own: Any) -> Array:
+        chosen = list(own)
+        for i in indices:
+            if own[i].dtype.itemsize == 2:
+                chosen[i] = astype(own[i], "float32")
+        return astype(composition(*chosen), g.dtype, copy=False)
 
-    _, pull = vjp(of_wanted, *(operands[place] for place in places))
+    return tuple(gradients_at(indices, widened, operands, lambda: g))
+
+
+def gradients_at(
+    indices: Sequence[int],
+    function: Callable[..., Any],
+    operands: Sequence[Any],
+    gradient: Callable[[], Any],
+) -> list[Any]:
+    """Return the gradients of the operands at some indices, and None for the others.
+
+    Parameters
+    ----------
+    indices : sequence of int
+    function : callable
+        A composition of differentiable functions.
+    operands : sequence
+        What it takes.
+    gradient : callable
+        It returns the gradient of the function's result, and is called after the function.
+    """
+
+    def of_chosen(*chosen: Array) -> Any:
+        own = list(operands)
+        for i, each in zip(indices, chosen, strict=True):
+            own[i] = each
+        return function(*own)
+
+    _, pull = vjp(of_chosen, *(operands[i] for i in indices))
     found: list[Any] = [None] * len(operands)
-    for place, each in zip(places, pull(g), strict=True):
-        found[place] = each
-    return tuple(found)
+    for i, each in zip(indices, pull(gradient()), strict=True):
+        found[i] = each
+    return found

@@ -8,7 +8,7 @@ from functools import update_wrapper, wraps
 from typing import Any
 
 from cyrt import tape, trees
-from cyrt.autodiff.transforms import vjp
+from cyrt.autodiff.compositions import gradients_at
 from cyrt.ndarray import Array
 from cyrt.ops.copy import copy
 from cyrt.ops.creation import zeros
@@ -238,17 +238,15 @@ class _Call:
                 for gradient, leaf in zip(of_leaves, self.arguments.leaves[i], strict=True)
                 if leaf is _ARRAY
             ]
-        for i, (gradient, (shape, dtype)) in enumerate(zip(gradients, self.shapes, strict=True)):
-            if gradient is not None and (gradient.shape != shape or gradient.dtype != dtype):
+        for i, (gradient, own) in enumerate(zip(gradients, self.arguments.arrays, strict=True)):
+            if gradient is not None and (
+                gradient.shape != own.shape or gradient.dtype != own.dtype
+            ):
                 raise ValueError(
-                    f"{self.name}: backward: the gradient of array {i}: expected shape {shape} and "
-                    f"{dtype}, got {gradient.shape} and {gradient.dtype}"
+                    f"{self.name}: backward: the gradient of array {i}: expected shape {own.shape} "
+                    f"and {own.dtype}, got {gradient.shape} and {gradient.dtype}"
                 )
         return gradients
-
-    @property
-    def shapes(self) -> list[tuple[Any, Any]]:
-        return [(each.shape, each.dtype) for each in self.arguments.arrays]
 
 
 def _called(arrays: list[Array], call: _Call) -> list[Array]:
@@ -349,19 +347,8 @@ def _computed(arrays: list[Array], results: _Results, again: Callable[..., Any])
 def _compute_again(
     g: list[Array | None], arrays: list[Array], results: _Results, again: Callable[..., Any]
 ) -> list[Array | None]:
-    places = [i for i, each in enumerate(arrays) if each.dtype.kind in "fc"]
-
-    def of_floats(*floats: Array) -> Any:
-        own = list(arrays)
-        for place, each in zip(places, floats, strict=True):
-            own[place] = each
-        return again(*own)
-
-    _, pull = vjp(of_floats, *(arrays[place] for place in places))
-    gradients: list[Array | None] = [None] * len(arrays)
-    for place, each in zip(places, pull(results.fill(g)), strict=True):
-        gradients[place] = each
-    return gradients
+    indices = [i for i, each in enumerate(arrays) if each.dtype.kind in "fc"]
+    return gradients_at(indices, again, arrays, lambda: results.fill(g))
 
 
 _called.__name__, _computed.__name__ = "custom_vjp", "checkpoint"  # their names in messages

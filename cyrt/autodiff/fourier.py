@@ -26,19 +26,11 @@ _Gradient = Callable[[Array, int, int, Any], Array]
 
 def _with_factor(x: Array, n: int, axis: int, factor: float) -> Array:
     """Multiply half a spectrum by a factor, but not the numbers that are their own conjugates."""
-    places = arange(n // 2 + 1, device=x.device)
-    alone = logical_or(equal(places, 0), equal(places * 2, n))
+    indices = arange(n // 2 + 1, device=x.device)
+    alone = logical_or(equal(indices, 0), equal(indices * 2, n))
     shape = [1] * x.ndim
     shape[axis] = n // 2 + 1
     return x * reshape(where(alone, 1.0, factor), shape)
-
-
-def _fft(g: Array, n: int, axis: int, norm: Any) -> Array:
-    return fft.fft(g, n, axis, norm)
-
-
-def _ifft(g: Array, n: int, axis: int, norm: Any) -> Array:
-    return fft.ifft(g, n, axis, norm)
 
 
 def _rfft(g: Array, n: int, axis: int, norm: Any) -> Array:
@@ -122,17 +114,17 @@ def _as_input(g: Array, size: int, axis: int) -> int:
     return size
 
 
-_register_one(fft.fft, _as_result, _fft)
-_register_one(fft.ifft, _as_result, _ifft)
+_register_one(fft.fft, _as_result, fft.fft)
+_register_one(fft.ifft, _as_result, fft.ifft)
 _register_one(fft.rfft, _as_input, _rfft)
 _register_one(fft.ihfft, _as_input, _ihfft)
 _register_one(fft.irfft, _as_result, _irfft)
 _register_one(fft.hfft, _as_result, _hfft)
 for _function in (fft.fftn, fft.fft2):
-    _register_several(_function, _fft, _fft, "")
+    _register_several(_function, fft.fft, fft.fft, "")
 for _function in (fft.ifftn, fft.ifft2):
-    _register_several(_function, _ifft, _ifft, "")
+    _register_several(_function, fft.ifft, fft.ifft, "")
 for _function in (fft.rfftn, fft.rfft2):
-    _register_several(_function, _fft, _rfft, "result")
+    _register_several(_function, fft.fft, _rfft, "result")
 for _function in (fft.irfftn, fft.irfft2):
-    _register_several(_function, _ifft, _irfft, "input")
+    _register_several(_function, fft.ifft, _irfft, "input")

@@ -70,12 +70,12 @@ cdef struct Transfers:
 cdef class Fusion(Execs):
     # The nodes of the script, without references. The parameters and geometry are those of the last
     # launch of the fused plan, or those that it was made of.
-    cdef Recording* plain
+    cdef Recording* original
     cdef char* dead             # whether the memory of each use had another owner at the launch
     cdef Recording* recording   # the nodes of the fused plan; NULL: it is not complete
     cdef Executable exec        # the executable graph of the fused plan
     cdef char* patched          # whether the last launch patched each of the fused plan's nodes
-    # The parts of the parameters and geometry that must be as in `plain`, and the parts that are
+    # The parts of the parameters and geometry that must be as in `original`, and the parts that are
     # copied to `recording`.
     cdef Extents equal_params, equal_geometry
     cdef Transfers params, geometry

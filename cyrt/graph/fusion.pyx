@@ -69,12 +69,12 @@ cdef Fusion new_fusion(StreamState* stream, Recording* script, Plan plan):
         return None
     fusion = Fusion.__new__(Fusion)
     fusion.stream, fusion.epoch, fusion.used = stream, stream.epoch, plans.clock
-    fusion.plain = recordings.new_recording()
-    if not recordings.copy_nodes(fusion.plain, script, script.num_nodes):
+    fusion.original = recordings.new_recording()
+    if not recordings.copy_nodes(fusion.original, script, script.num_nodes):
         return None
     fusion.dead, script.dead = script.dead, NULL
     fusion.code, fusion.names_ = code[:], plan.names_
-    recordings.release_owners(fusion.plain, False)     # the copy has taken them
+    recordings.release_owners(fusion.original, False)     # the copy has taken them
     Py_INCREF(fusion)
     script.fusion = <PyObject*>fusion
     script.num_fusions += 1
@@ -189,16 +189,16 @@ cdef int append(Recording* recording, const Operation* operation) except -1:
     return 0
 
 
-cdef int add_plain(Fusion self, int index) except -1:
+cdef int add_original(Fusion self, int index) except -1:
     """Append a node of the script."""
     cdef Recording* fused = self.recording
-    cdef Node* node = &self.plain.nodes[index]
+    cdef Node* node = &self.original.nodes[index]
     cdef Operation operation
     memset(&operation, 0, sizeof(operation))
     operation.kind, operation.flags, operation.cluster = node.kind, node.flags, node.cluster
     operation.function, operation.serial = node.function, node.serial
-    operation.layout, operation.geometry = node.layout, &self.plain.geometry[index]
-    operation.params = self.plain.blob + node.params
+    operation.layout, operation.geometry = node.layout, &self.original.geometry[index]
+    operation.params = self.original.blob + node.params
     operation.param_bytes = node.param_bytes
     append(fused, &operation)
     self.held_.append([index])
@@ -227,7 +227,7 @@ cdef int add_kernel(Fusion self, tuple unit, dict fixed) except -1:
     cdef bytes params
     cdef Operation operation
     cdef Geometry geometry
-    cdef size_t start
+    cdef size_t start, own
     cdef int node, u
     function, params, grid, block, smem, nodes, numbers, addresses, unwritten = unit
     allow_smem(function, smem)
@@ -250,24 +250,22 @@ cdef int add_kernel(Fusion self, tuple unit, dict fixed) except -1:
         fixed[node] = set()
     for node, source, target, size in numbers:
         fixed[node].add((source, size))
-        add_transfer(&self.params, self.plain.nodes[node].params + <size_t>source,
+        add_transfer(&self.params, self.original.nodes[node].params + <size_t>source,
                      start + <size_t>target, size)
     for node, source, target, mask, equal in addresses:
+        own = self.original.nodes[node].params + <size_t>source
         fixed[node].add((source, sizeof(CUdeviceptr)))
-        add_transfer(&self.params, self.plain.nodes[node].params + <size_t>source,
-                     start + <size_t>target, sizeof(CUdeviceptr))
-        self.alignments[self.num_alignments].start = self.plain.nodes[node].params + <size_t>source
-        self.alignments[self.num_alignments].mask = mask
+        add_transfer(&self.params, own, start + <size_t>target, sizeof(CUdeviceptr))
+        self.alignments[self.num_alignments] = Alignment(own, mask)
         self.num_alignments += 1
-        for other, place in equal:
-            fixed[other].add((place, sizeof(CUdeviceptr)))
-            self.pairs[self.num_pairs].one = self.plain.nodes[node].params + <size_t>source
-            self.pairs[self.num_pairs].other = \
-                self.plain.nodes[<int>other].params + <size_t>place
+        for other, word in equal:
+            fixed[other].add((word, sizeof(CUdeviceptr)))
+            self.pairs[self.num_pairs] = Pair(
+                own, self.original.nodes[<int>other].params + <size_t>word)
             self.num_pairs += 1
     for node in unwritten:
-        for u in range(self.plain.nodes[node].first_use, use_end(self.plain, node)):
-            if self.plain.uses[u].access != READ:
+        for u in range(self.original.nodes[node].first_use, use_end(self.original, node)):
+            if self.original.uses[u].access != READ:
                 self.unwritten[self.num_unwritten] = u
                 self.num_unwritten += 1
     self.functions.append(function)
@@ -279,7 +277,7 @@ cdef int add_kernel(Fusion self, tuple unit, dict fixed) except -1:
 cdef int compare_node(Fusion self, int index, set varying) except -1:
     """Have the parameters of a fused node compared, but for the parts that vary, and its
     geometry."""
-    cdef const Node* node = &self.plain.nodes[index]
+    cdef const Node* node = &self.original.nodes[index]
     cdef size_t start = node.params
     cdef size_t end = (node.params + node.param_bytes + 15) & ~<size_t>15   # zeros follow
     for offset, size in sorted(varying):
@@ -294,7 +292,7 @@ cdef class Fusion(Execs):
 
     def __dealloc__(self):
         self.drop()
-        recordings.destroy(self.plain)
+        recordings.destroy(self.original)
         recordings.destroy(self.recording)
         free(self.dead)
         free(self.patched)
@@ -332,23 +330,23 @@ cdef class Fusion(Execs):
         of its uses a tuple ``(block, generation, access, dead, address, size)``, the last two of
         the block's memory. `access` is 0 for a read, 1 for a write of a part of the block, 2 for a
         write of all of it."""
-        cdef const Recording* plain = self.plain
+        cdef const Recording* original = self.original
         cdef const Node* node
         cdef const Geometry* geometry
         cdef const Use* use
         cdef int i, u
         found = []
-        for i in range(plain.num_nodes):
-            node, geometry = &plain.nodes[i], &plain.geometry[i]
+        for i in range(original.num_nodes):
+            node, geometry = &original.nodes[i], &original.geometry[i]
             uses = []
-            for u in range(node.first_use, use_end(plain, i)):
-                use = &plain.uses[u]
+            for u in range(node.first_use, use_end(original, i)):
+                use = &original.uses[u]
                 uses.append((<size_t>use.block, use.generation, <int>use.access,
                              bool(self.dead[u]), use.block.address, use.block.size))
             single = node.kind == KERNEL and not node.flags & (COOPERATIVE | CLUSTER)
             found.append((
                 node.serial if single else None,
-                (<const char*>plain.blob + node.params)[:node.param_bytes],
+                (<const char*>original.blob + node.params)[:node.param_bytes],
                 (geometry.grid[0], geometry.grid[1], geometry.grid[2]),
                 (geometry.block[0], geometry.block[1], geometry.block[2]), geometry.smem,
                 uses))
@@ -405,7 +403,7 @@ cdef class Fusion(Execs):
             if isinstance(unit, tuple):
                 add_kernel(self, unit, fixed)
             else:
-                add_plain(self, unit)
+                add_original(self, unit)
         for i in sorted(fixed):
             compare_node(self, i, fixed[i])
         self.patched = <char*>calloc(fused.num_nodes + 1, 1)
@@ -464,7 +462,7 @@ cdef class Fusion(Execs):
     @property
     def outcome(self):
         """A text that says whether the batch is fused, and then how fast it is, or why not."""
-        text = f"{self.plain.num_nodes} operations"
+        text = f"{self.original.num_nodes} operations"
         if self.reason is not None:
             return f"{text} are not fused: {self.reason}"
         if self.recording == NULL:
@@ -526,8 +524,8 @@ cdef bint has_addresses(Fusion fusion, const Recording* script) noexcept:
 
 cdef bint is_unchanged(Fusion fusion, const Recording* script) noexcept:
     """Return whether parameters and geometry are those of the fused plan's last launch."""
-    return memcmp(script.blob, fusion.plain.blob, script.blob_bytes) == 0 and memcmp(
-        script.geometry, fusion.plain.geometry, script.num_nodes * sizeof(Geometry)) == 0
+    return memcmp(script.blob, fusion.original.blob, script.blob_bytes) == 0 and memcmp(
+        script.geometry, fusion.original.geometry, script.num_nodes * sizeof(Geometry)) == 0
 
 
 cdef bint is_obsolete(Fusion fusion) noexcept:
@@ -539,7 +537,7 @@ cdef bint needs_unwritten(Fusion fusion, const Recording* recording) noexcept:
     cdef const Use* use
     cdef const int* each = fusion.unwritten
     cdef const int* end = each + fusion.num_unwritten
-    if not fusion.cached or fusion.plain.num_uses != recording.num_uses:
+    if not fusion.cached or fusion.original.num_uses != recording.num_uses:
         return False
     while each < end:
         use = &uses[each[0]]
@@ -551,7 +549,7 @@ cdef bint needs_unwritten(Fusion fusion, const Recording* recording) noexcept:
 
 cdef bint may_launch(Fusion fusion, const Recording* script, bint unfit) noexcept:
     """Return whether the fused plan does what the script does."""
-    if not fusion.cached or fusion.plain.num_nodes != script.num_nodes:
+    if not fusion.cached or fusion.original.num_nodes != script.num_nodes:
         return False
     if unfit:
         fusion.num_unfit += 1
@@ -559,8 +557,8 @@ cdef bint may_launch(Fusion fusion, const Recording* script, bint unfit) noexcep
     fusion.num_unfit = 0
     fusion.changed = not is_unchanged(fusion, script)
     return not fusion.changed or (
-        are_equal(&fusion.equal_geometry, script.geometry, fusion.plain.geometry)
-        and are_equal(&fusion.equal_params, script.blob, fusion.plain.blob)
+        are_equal(&fusion.equal_geometry, script.geometry, fusion.original.geometry)
+        and are_equal(&fusion.equal_params, script.blob, fusion.original.blob)
         and has_addresses(fusion, script))
 
 
@@ -589,8 +587,8 @@ cdef int launch_fused(Fusion self, Recording* script, Plan plan, PlanStats* stat
     if self.changed:
         differing = move(&self.params, self.recording.blob, script.blob)
         moved = move(&self.geometry, self.recording.geometry, script.geometry)
-        memcpy(self.plain.blob, script.blob, script.blob_bytes)
-        memcpy(self.plain.geometry, script.geometry, script.num_nodes * sizeof(Geometry))
+        memcpy(self.original.blob, script.blob, script.blob_bytes)
+        memcpy(self.original.geometry, script.geometry, script.num_nodes * sizeof(Geometry))
     refused = not prepare(self, differing + moved != 0)
     if not refused:
         result = executables.launch(&self.exec, around)

@@ -694,6 +694,20 @@ cdef inline bint pack_same_array(const Param* param, PyObject* value, char* blob
     return True
 
 
+cdef inline bint is_packed(Kernel kernel, StreamState* stream, char* blob, Use* uses, int num_uses,
+                           int num_arrays) noexcept:
+    """Return whether a launch whose arguments are packed may be replayed: it has as many arrays as
+    the script's launch, and calls are not verified."""
+    if num_arrays != num_uses:
+        return False
+    if kernel.num_ranges:
+        add_ranges(kernel, blob, uses, num_uses)
+    if is_verified(stream):
+        note_call(stream)
+        return False
+    return True
+
+
 cdef inline bint replay(Kernel kernel, StreamState* stream, const Geometry* geometry,
                         PyObject** args) noexcept:
     """Replay the launch if it is the next call of a script, into which its arguments are packed. It
@@ -718,12 +732,7 @@ cdef inline bint replay(Kernel kernel, StreamState* stream, const Geometry* geom
                 return False
             count += 1
         param += 1
-    if count != num_uses:
-        return False
-    if kernel.num_ranges:
-        add_ranges(kernel, blob, uses, num_uses)
-    if is_verified(stream):
-        note_call(stream)
+    if not is_packed(kernel, stream, blob, uses, num_uses, count):
         return False
     hold_kernel(stream, <PyObject*>PyList_GET_ITEM(kernel.loaded, stream.ordinal))
     replay_without_versions(stream, uses, num_uses)
@@ -936,14 +945,8 @@ cdef bint replay_on_tensors(Kernel kernel, Recorder encoder, const Geometry* geo
         else:
             count += 1
         param += 1
-    if count != num_uses:
-        return False
-    if kernel.num_ranges:
-        add_ranges(kernel, blob, uses, num_uses)
-    if is_verified(stream):
-        note_call(stream)
-        return False
-    if not hold_tensors(encoder, uses, num_uses, foreign, &tensors):
+    if not is_packed(kernel, stream, blob, uses, num_uses, count) \
+            or not hold_tensors(encoder, uses, num_uses, foreign, &tensors):
         return False
     hold_kernel(stream, <PyObject*>PyList_GET_ITEM(kernel.loaded, stream.ordinal))
     replay_next(stream, uses, num_uses)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from cyrt.builtin import background
 from cyrt.builtin.fusion import Fused, Operation, Run, compile, describe, generate, key, load
+from cyrt.builtin.fusion.generator import LARGE_LIMIT, LIMIT
 from cyrt.driver.table import driver_info
 from cyrt.graph.partition import READ, Units, Use, dependencies
 from cyrt.logger import logger
@@ -23,8 +24,6 @@ from cyrt.runtime.device import Device
 from cyrt.runtime.module import LoadedFunction
 
 _OVERWRITE = 2
-#: The most bytes of parameters, for every driver, and from CUDA 12.1 and compute capability 7.0 on.
-LIMIT, LARGE_LIMIT = 4096, 32764
 #: The most blocks of products that are one launch: those of PRODUCT_BLOCKS (params/matmul.h). More
 #: would not run at the same time, and what follows from the first product would wait for the last.
 MAX_PRODUCT_BLOCKS = 528
@@ -273,7 +272,7 @@ class _Batch:
                 else:
                     sets.append([run])
             for each in sets:
-                self._join_units(each)
+                self.units.join({self._unit(run) for run in each})
             found += sets
         return found
 
@@ -282,11 +281,6 @@ class _Batch:
 
     def _are_ordered(self, one: Run, other: Run) -> bool:
         return self.units.are_ordered(self._unit(one), self._unit(other))
-
-    def _join_units(self, runs: Sequence[Run]) -> None:
-        units = {self._unit(run) for run in runs}
-        if len(units) > 1:
-            self.units.join(units)
 
     def _generate(self, runs: Sequence[Run]) -> list[FusedKernel]:
         """Return the kernel of runs that can be one launch; more, or none, if it exceeds limits."""

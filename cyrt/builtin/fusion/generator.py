@@ -28,8 +28,8 @@ SMALL = 1 << 17
 SMALL_BLOCK, BLOCK, WARP = 128, 256, 32
 #: What a kernel divides, at most (params/space.h).
 MAX_NUMERATOR = 0x7FFFFFFF
-#: The bytes of a kernel's parameters that every driver takes.
-MAX_PARAMETERS = 4096
+#: The most bytes of parameters, for every driver, and from CUDA 12.1 and compute capability 7.0 on.
+LIMIT, LARGE_LIMIT = 4096, 32764
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class _Part:
 
 
 def generate(
-    runs: Sequence[Run], stored: Sequence[Collection[int]], limit: int = MAX_PARAMETERS
+    runs: Sequence[Run], stored: Sequence[Collection[int]], limit: int = LIMIT
 ) -> Fused | None:
     """Return the kernel of a run, or of several that have one key; None if it exceeds the limits.
 
@@ -410,8 +410,8 @@ class _ProductWriter(_Writer):
         self._field("uint32", "threads", pack("<I", self.run.size))
         self._field("uint32", "blocks", pack("<I", self.run.product.grid[0]))
         if len(self.shape) < 2:
-            return ["int64 i0 = place;"]
-        return self._indices("place", 0)
+            return ["int64 i0 = offset;"]
+        return self._indices("offset", 0)
 
     def _step(self, i: int, value: Value) -> str:
         assert value.operation is not None
@@ -431,7 +431,7 @@ class _ProductWriter(_Writer):
             "    static constexpr bool VECTORS = false;",
             "    const Part& part;",
             "    template <class C>",
-            "    __device__ void operator()(void*, int64 place, C result) const {",
+            "    __device__ void operator()(void*, int64 offset, C result) const {",
             *(f"        {each}" for each in (*setup, *work)),
             "    }",
             "};",
@@ -452,7 +452,7 @@ class _RowsWriter(_Writer):
         reduction = self.run.reduction
         assert reduction is not None
         self.part.rows, self.part.block = self.run.rows, reduction.block
-        self.units = -(-reduction.length // (self.items * reduction.block[0]))
+        self.units = reduction.elements // self.items
         rows = self._field("uint32", "rows", pack("<I", self.run.rows))
         units = self._field("uint32", "units", pack("<I", reduction.length // self.items))
         lines = [
