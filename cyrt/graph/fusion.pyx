@@ -236,8 +236,7 @@ cdef int add_kernel(Fusion self, tuple unit, dict fixed) except -1:
                          f"{function.layout.nbytes}")
     memset(&operation, 0, sizeof(operation))
     memset(&geometry, 0, sizeof(geometry))
-    geometry.grid = [grid[0], grid[1], grid[2]]
-    geometry.block = [block[0], block[1], block[2]]
+    geometry.grid, geometry.block = grid, block
     geometry.smem = smem
     operation.kind = KERNEL
     operation.flags = PROGRAMMATIC if function.programmatic else 0
@@ -347,9 +346,7 @@ cdef class Fusion(Execs):
             found.append((
                 node.serial if single else None,
                 (<const char*>original.blob + node.params)[:node.param_bytes],
-                (geometry.grid[0], geometry.grid[1], geometry.grid[2]),
-                (geometry.block[0], geometry.block[1], geometry.block[2]), geometry.smem,
-                uses))
+                tuple(geometry.grid), tuple(geometry.block), geometry.smem, uses))
         return found
 
     @property
@@ -437,9 +434,8 @@ cdef class Fusion(Execs):
                 cluster = node.cluster[0], node.cluster[1], node.cluster[2]
             found.append(PlanNode(
                 name=names.get(node.serial, self.names_[held[0]]), kind=plans.kind_name(node.kind),
-                grid=(geometry.grid[0], geometry.grid[1], geometry.grid[2]),
-                block=(geometry.block[0], geometry.block[1], geometry.block[2]),
-                smem=geometry.smem, cluster=cluster, cooperative=bool(node.flags & COOPERATIVE),
+                grid=tuple(geometry.grid), block=tuple(geometry.block), smem=geometry.smem,
+                cluster=cluster, cooperative=bool(node.flags & COOPERATIVE),
                 patched=bool(self.patched[i]),
                 operations=tuple([self.names_[each] for each in held]) if len(held) > 1 else ()))
         return found

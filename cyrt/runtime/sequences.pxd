@@ -5,22 +5,19 @@
 #   batch receives the n-th block. So addresses depend on nothing but the batch's allocations, and
 #   an extra one moves only the later ones of its class, in this batch.
 # - If the n-th block is not available, another block replaces it in the sequence, for this batch
-#   and all later ones. A block is available if it is free, and the stream's recording does not use
-#   it.
+#   and all later ones. A block is available if it is free, and unused by the stream's recording.
 # - A result that outlives its batch would change the sequence of every batch. So it has a site: the
 #   operation's position in the round (see graph/policy), with up to OWN blocks of its own. The
 #   allocation receives the first free one. Sequences and sites keep their blocks from all others.
 # - A freed block of a sequence or site is FREE at once. As long as its home stream's recording uses
 #   it, its hazard has the epoch of that recording, which a commit changes. So a commit does nothing
 #   to these blocks.
-# - Sequences begin again with each batch; but the rest of a batch that a commit ended early
-#   continues.
+# - Sequences begin again with each batch; the rest of a batch that a commit ended early continues.
 # - The last entry is used again if its block is freed before an operation has used it. A batch of
 #   few operations has few entries: further allocations receive blocks from the bins.
 # - All of this is a preference: a batch that receives other blocks is right, and patched.
 # - Sequences have at most SEQUENCE_BYTES of a stream, and sites OWN_BYTES of a device. A trim drops
-#   the sequences of all streams, and an allocation that exceeds the pool's limit those of unused
-#   streams.
+#   the sequences of all streams, an allocation that exceeds the pool's limit those of unused ones.
 
 from cyrt.runtime.state cimport FREE, Block, Sequence, Sites, StreamState
 
