@@ -43,6 +43,9 @@ cdef struct Count:
     int made                    # blocks that exist
     int out                     # blocks that are not in the set `free` of a bin
     int most                    # the most blocks that were out at once
+    # Number of allocations of a large class that found no free block at the pool's limit. It grows
+    # to a number from which the class has a higher limit, see pool.
+    int misses
 
 cdef Count[MAX_DEVICES][NUM_BINS] counts
 cdef size_t[MAX_DEVICES] site_bytes     # bytes of the blocks that sites have

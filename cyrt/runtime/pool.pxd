@@ -14,6 +14,9 @@
 #   fits in three quarters is found. (Simulated with traces of sizes: if all is split, requests fail
 #   from 0.25 of the memory on; if nothing is, programs whose sizes take turns call the driver at
 #   each allocation.)
+# - A class that has often found no free block at that limit has a higher one: all large blocks may
+#   exceed the peak by a 64th of the memory. So sizes that take turns come to have blocks of their
+#   own, and no more of them are split: a batch in which a block is split or joined is not replayed.
 # - A small request never finds memory short while a block of a larger class is free: it receives
 #   the smallest one, or 1 MB of a large one that may be split.
 # - Out of memory is raised only after an attempt that found nothing free, and nothing that could be

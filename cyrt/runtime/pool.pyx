@@ -29,6 +29,8 @@ from cyrt.runtime.stream_state cimport is_captured, link, states
 cdef enum:
     SPARE = 2                   # times the most blocks of a class that were out at once: the limit
     LARGE_SPARE = 10            # large blocks may occupy 1/LARGE_SPARE more than their peak
+    OFTEN = 16                  # misses after which a class of large blocks has a higher limit:
+    OWN_SPARE = 16              # 1/OWN_SPARE of `most_split` more than their peak
     EXAMPLE_ALIGNMENT = 512     # bytes: as the driver aligns memory
     WHOLE = 4                   # a block that exceeds a size by 1/WHOLE at most is not split for it
 
@@ -106,14 +108,29 @@ cdef Block* from_other_stream(StreamState* stream, int bin, bint busy) except? N
     return NULL
 
 
+cdef bint exceeds(const Pool* pool, size_t size, size_t spare) noexcept:
+    """Return whether another large block would exceed the limit: the program's peak, and a part of
+    it or `spare` bytes, whichever is more."""
+    cdef size_t peak = max(pool.large_peak, pool.large_in_use + size)
+    return pool.large_made + size > peak + max(peak // LARGE_SPARE, spare)
+
+
 cdef bint is_crowded(int ordinal, size_t size, int bin) noexcept:
     """Return whether a new block would exceed the limit that follows from the program's peak."""
-    cdef Pool* pool = &pools[ordinal]
-    cdef size_t peak
     if size < LARGE:
         return counts[ordinal][bin].made >= SPARE * counts[ordinal][bin].most
-    peak = max(pool.large_peak, pool.large_in_use + size)
-    return pool.large_made + size > peak + peak // LARGE_SPARE
+    return exceeds(&pools[ordinal], size, 0)
+
+
+cdef bint receives_own(int ordinal, size_t size, int bin) noexcept:
+    """Count that a class of large blocks has no free block at the limit. Return whether the higher
+    limit allows a new one."""
+    cdef const Pool* pool = &pools[ordinal]
+    cdef Count* count = &counts[ordinal][bin]
+    if count.misses < OFTEN:
+        count.misses += 1
+        return False
+    return not exceeds(pool, size, pool.most_split // OWN_SPARE)
 
 
 cdef inline bint may_serve(const Block* block, size_t size, size_t most) noexcept:
@@ -200,7 +217,7 @@ cdef Block* allocate_when_short(StreamState* stream, size_t size, size_t wanted,
 cdef Block* find_block(StreamState* stream, size_t size, size_t wanted, int bin) except NULL:
     """Return a block if the stream's bin has no free one."""
     cdef int ordinal = stream.ordinal
-    cdef bint crowded
+    cdef bint crowded, reuses = False       # memory of other sizes, rather than a new block
     cdef Block* block
     if unsettled[ordinal] != NULL:
         return_unsettled_blocks(ordinal)
@@ -212,13 +229,14 @@ cdef Block* find_block(StreamState* stream, size_t size, size_t wanted, int bin)
     block = lowest_free(&stream.bins[bin])
     if block == NULL:
         block = from_other_stream(stream, bin, False)
-    if block == NULL and crowded and size >= LARGE:
+    if block == NULL and crowded and size >= LARGE and not receives_own(ordinal, size, bin):
+        reuses = True
         block = larger_free(stream, size, bin)
     if block == NULL and crowded and not stream.capturing:
         block = from_other_stream(stream, bin, True)
     if block != NULL:
         return occupy(stream, block, size, bin)
-    if crowded and size >= LARGE and not (stream.capturing or stream.grouping):
+    if reuses and not (stream.capturing or stream.grouping):
         trim(ordinal)
     return allocate_when_short(stream, size, wanted, bin)
 

@@ -478,4 +478,5 @@ def trim_memory(device=None):
     pools[ordinal].large_peak = pools[ordinal].large_in_use
     for bin in range(NUM_BINS):
         counts[ordinal][bin].most = counts[ordinal][bin].out
+        counts[ordinal][bin].misses = 0
     return freed

@@ -988,7 +988,7 @@ def test_a_block_that_was_split(in_each_mode, module, pooled):
     there are none."""
 
     def program(encoder):
-        y = cyrt.ones(N)
+        y, places = cyrt.ones(N), set()
         cyrt.synchronize()
 
         def use(buffer):
@@ -1003,14 +1003,17 @@ def test_a_block_that_was_split(in_each_mode, module, pooled):
             if not split:
                 use(first)
             use(first)
-            second = cyrt.Buffer(2 << 20)
+            second = cyrt.Buffer(6 << 20)  # the rest
             use(second)
+            places.add((repr(first), repr(second)))
             cyrt.commit()
             del first, second
             cyrt.synchronize()
 
-        for split in (True,) * 6 + (False,) * 6 + (True, False) * 3:
+        # After 16 batches, a part's size receives blocks of its own.
+        for split in (True,) * 5 + (False,) * 5 + (True, False) * 3:
             batch(split)
+        assert len(places) == 1
         return [y]
 
     in_each_mode(program)
@@ -1060,6 +1063,47 @@ def test_large_results(in_each_mode, pooled):
 
     in_each_mode(program, patches=False)
     assert program.replayed > 0
+
+
+def transform_by_turns(x, i):
+    return [cyrt.fft.fft(x[i % 2]) for _ in range(2)]
+
+
+def transform_and_keep(x, i):
+    x[0] = cyrt.fft.fft(x[0], norm="ortho")
+    return x[0]
+
+
+def compute_with_temporaries(x, i):
+    return [(each * 0.5 + each) * 0.5 for each in x]
+
+
+@pytest.mark.parametrize(
+    "compute", [transform_by_turns, transform_and_keep, compute_with_temporaries]
+)
+def test_results_in_the_memory_of_a_larger_one(in_each_mode, pooled, compute):
+    """A batch in which a block is split or joined is not replayed: so sizes for which that happens
+    often receive blocks of their own."""
+
+    def program(encoder):
+        whole = cyrt.Buffer(5 << 20)
+        x = [
+            cyrt.full(shape, 1, dtype="complex64")
+            for shape in ((8, 1 << 14), (20, 1 << 13), 1 << 18)
+        ]
+        del whole
+        for i in range(30 + 4 * SETTLING):
+            if i == 30 + 2 * SETTLING:
+                before = encoder.stats()
+            found = compute(x, i)
+            cyrt.commit()
+        after = encoder.stats()
+        operations, replayed = (after[key] - before[key] for key in ("operations", "replayed"))
+        program.share = replayed / operations
+        return found if isinstance(found, list) else [found]
+
+    in_each_mode(program, patches=False)
+    assert program.share == 1
 
 
 @pytest.mark.parametrize("size", [N, 1 << 18])

@@ -124,6 +124,50 @@ def test_large_blocks_hold_little_more_than_their_peak():
     assert after["driver_allocations"] - emptied["driver_allocations"] <= 12
 
 
+def test_sizes_that_take_turns_receive_blocks_of_their_own(emptied):
+    """The larger block is too large for the smaller size, but cannot be split: without blocks of
+    both sizes each allocation calls the driver."""
+    sizes = 16 << 17, 21 << 17
+    with cyrt.Stream():
+
+        def run(rounds):
+            for _ in range(rounds):
+                for size in sizes:
+                    cyrt.Buffer(size)
+
+        run(20)
+        before = cyrt.memory_stats()
+        run(50)
+        after = cyrt.memory_stats()
+    assert after["driver_allocations"] == before["driver_allocations"]
+    assert after["reserved"] <= emptied["reserved"] + sum(sizes) + SLAB
+
+
+def test_such_blocks_exceed_the_peak_by_a_part_of_the_memory_at_most(python):
+    """Many sizes, each of which is often wanted."""
+    done = python(
+        """
+        import cyrt
+        MB, most = 1 << 20, 0
+        large = cyrt.Buffer(32 * MB)
+        begun = cyrt.memory_stats()["reserved"]
+        del large
+        for size in range(8, 33):
+            for _ in range(20):
+                for nbytes in (size * MB, size * MB // 2):
+                    cyrt.Buffer(nbytes)
+            most = max(most, cyrt.memory_stats()["reserved"] - begun)
+        assert 8 * MB < most <= 16 * MB, most / MB
+        assert cyrt.trim_memory() == begun + most
+        for size in range(32, 7, -1):  # The trim has also reset which sizes were often wanted.
+            cyrt.Buffer(size * MB)
+        assert cyrt.memory_stats()["reserved"] <= begun + begun / 10
+        """,
+        CYRT_MEMORY_LIMIT="1G",
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_a_large_array_that_grows_leaves_no_trail(emptied):
     with cyrt.Stream():
         x = cyrt.zeros(1 << 18)
@@ -705,6 +749,20 @@ def test_a_program_of_large_arrays_whose_sizes_take_turns_settles(emptied):
         assert cyrt.memory_stats()["driver_allocations"] == allocations
         assert after["patched"] == before["patched"]
         assert x[:: 1 << 18].tolist() == [23, 22, 20, 17, 13, 8, 8, 1, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("streams", [1, 2])
+def test_random_allocations(python, streams):
+    """No two of them overlap, none that fits is refused, and all memory can be joined again."""
+    done = python(
+        f"""
+        import random_allocations
+        random_allocations.check({streams})
+        """,
+        folders=[Path(__file__).parent],
+        CYRT_MEMORY_LIMIT="64M",
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 SIZE_AND_ADDRESS = [ctypes.c_void_p, ctypes.c_size_t]
