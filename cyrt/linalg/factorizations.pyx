@@ -187,10 +187,10 @@ cdef bint is_whole(Call* call, int op) except -1:
     return (empty or not factors_all) and fits(call.stream, op, call.code, &call.params)
 
 
-cdef bint may_be_served(Call* call, int op) except -1:
+cdef inline bint may_be_served(const Call* call, bint whole) noexcept:
     """Return whether a library may find eigenvalues or singular values faster than a block of
-    threads."""
-    return call.params.n >= LEAST_SERVED or not is_whole(call, op)
+    threads, if that can (`whole`)."""
+    return call.params.n >= LEAST_SERVED or not whole
 
 
 cdef object blocked():
@@ -964,6 +964,7 @@ cpdef object singular(str name, object x, bint full, bint vectors, object check,
     cdef Call call
     cdef Array a = matrices_of(name, "x", x), u = None, s, v = None, info
     cdef long long m, n, k
+    cdef bint whole
     _kept = begin(&call, a)
     m, n = call.params.m, call.params.n
     k = min(m, n)
@@ -974,11 +975,12 @@ cpdef object singular(str name, object x, bint full, bint vectors, object check,
         call.params.m, call.params.n = <unsigned int>n, <unsigned int>m
     call.params.k = max(call.params.m, call.params.n) if full and vectors \
         else min(call.params.m, call.params.n)
-    if not factored and may_be_served(&call, JACOBI):
+    whole = factored or is_whole(&call, JACOBI)
+    if not factored and may_be_served(&call, whole):
         found = by_library().singular(name, a, full, vectors, check)
         if found is not None:
             return found
-    if not factored and not is_whole(&call, JACOBI):
+    if not whole:
         return blocked().singular(name, a, full, vectors, check)
     s = new_result(&call, X, real_codes[a.code], a, 1, k, 0)
     if vectors:
@@ -1082,7 +1084,7 @@ cdef object hermitian(str name, object x, object UPLO, bint vectors, object chec
     call.params.k = <unsigned int>n
     call.params.flags = LINALG_HERMITIAN | triangle_flag(name, UPLO)
     found = None
-    if may_be_served(&call, JACOBI):
+    if may_be_served(&call, is_whole(&call, JACOBI)):
         found = by_library().hermitian(name, a, bool(call.params.flags & LINALG_UPPER), vectors,
                                        check)
     if found is not None:
