@@ -214,6 +214,7 @@ cdef bint replay_described(Recorder encoder, Key* key, const Operand* operands,
     cdef Node* node
     cdef Use* uses
     cdef int i, num_uses, words = key.count
+    cdef bint early
     if stream.encoder != <void*>encoder or encoder.listed is not None \
             or stream.has_exported_handle:
         return False
@@ -231,9 +232,10 @@ cdef bint replay_described(Recorder encoder, Key* key, const Operand* operands,
     for i in range(num_uses):       # the operands have their blocks
         if not is_same_use(&uses[i], uses[i].block, stream) or not is_own(uses[i].block, stream):
             return False
+    early = step.early
     if not replay_copied(stream, NULL, uses, num_uses):
         return False
-    encoder.num_early_loads += step.early
+    encoder.num_early_loads += early
     return True
 
 

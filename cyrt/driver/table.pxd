@@ -150,8 +150,8 @@ cdef enum:
 
 # Non-zero once a device returns its first error for every call.
 cdef unsigned char faulted[MAX_DEVICES]
-# The number of `disturb` calls. Calls are replayed without further checks as long as it does not
-# change: see graph/replay_call.
+# 1 + the number of `disturb` calls. As long as it does not change, calls are replayed without
+# further checks, and results are released so: see graph/replay_call and runtime/pool.
 cdef unsigned long long disturbances
 cdef void disturb() noexcept nogil
 

@@ -30,6 +30,7 @@ faults = {}
 _slots = {}      # (name, version) -> the address of the table's entry
 _opened = None
 _emulated = False
+disturbances = 1        # no new stream has this number
 
 
 cdef int bind(PFN_cuGetProcAddress_v12000 resolve, const char* name, int version, void** slot,
@@ -242,7 +243,6 @@ def begin_reset(int ordinal):
     faults.setdefault(ordinal, errors.CudaError(
         "Device.reset", <int>CUDA_ERROR_CONTEXT_IS_DESTROYED, "CUDA_ERROR_CONTEXT_IS_DESTROYED"))
     faulted[ordinal] = 1
-    disturb()
 
 
 def forget_fault(int ordinal):

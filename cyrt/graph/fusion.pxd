@@ -82,7 +82,7 @@ cdef class Fusion(Execs):
     cdef Pair* pairs
     cdef Alignment* alignments
     cdef int num_pairs, num_alignments
-    cdef int* unwritten         # uses whose memory must have another owner
+    cdef size_t* unwritten      # offsets of the uses whose memory must have another owner
     cdef int num_unwritten
     cdef list functions         # the fused kernels
     cdef list names_            # the name of the kernel of each of the script's nodes

@@ -215,7 +215,7 @@ cdef int make_room(Fusion self, list kernels) except -1:
     cdef size_t unwritten = sum([len(each[8]) for each in kernels])
     self.alignments = <Alignment*>malloc((addresses + 1) * sizeof(Alignment))
     self.pairs = <Pair*>malloc((equal + 1) * sizeof(Pair))
-    self.unwritten = <int*>malloc((unwritten + 1) * sizeof(int))
+    self.unwritten = <size_t*>malloc((unwritten + 1) * sizeof(size_t))
     if self.alignments == NULL or self.pairs == NULL or self.unwritten == NULL:
         raise MemoryError()
     return 0
@@ -265,7 +265,7 @@ cdef int add_kernel(Fusion self, tuple unit, dict fixed) except -1:
     for node in unwritten:
         for u in range(self.original.nodes[node].first_use, use_end(self.original, node)):
             if self.original.uses[u].access != READ:
-                self.unwritten[self.num_unwritten] = u
+                self.unwritten[self.num_unwritten] = u * sizeof(Use)
                 self.num_unwritten += 1
     self.functions.append(function)
     self.held_.append(list(nodes))
@@ -529,14 +529,14 @@ cdef bint is_obsolete(Fusion fusion) noexcept:
 
 
 cdef bint needs_unwritten(Fusion fusion, const Recording* recording) noexcept:
-    cdef const Use* uses = recording.uses
+    cdef const char* uses = <const char*>recording.uses
     cdef const Use* use
-    cdef const int* each = fusion.unwritten
-    cdef const int* end = each + fusion.num_unwritten
+    cdef const size_t* each = fusion.unwritten
+    cdef const size_t* end = each + fusion.num_unwritten
     if not fusion.cached or fusion.original.num_uses != recording.num_uses:
         return False
     while each < end:
-        use = &uses[each[0]]
+        use = <const Use*>(uses + each[0])
         if use.generation == use.block.generation:
             return True
         each += 1

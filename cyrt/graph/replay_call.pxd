@@ -17,24 +17,25 @@
 #   operation goes its whole way, which opens the short one: no error, no other thread or stream
 #   comes first. Whoever changes that calls `disturb`, which closes it.
 # - Neither the limit of bytes nor a join is asked for: the script ends where its blocks reach that
-#   limit, and no script begins behind what leaves a join. Nor does memory that is lost during a
-#   replay close the short way: it belongs to another stream, or its own stream's launch stops the
-#   replay. A thread that asks to go first waits until the batch ends, at most.
+#   limit, and no script begins behind what leaves a join. A thread that asks to go first waits
+#   until the batch ends, at most.
 # - While a batch is replayed, its stream has operations recorded. So it is neither being captured
 #   nor behind another stream's undeclared work: either begins when nothing is recorded.
 
 from cpython.object cimport PyObject
 
 from cyrt.driver.table cimport READY, disturbances, faulted, process
-from cyrt.graph.commit cimport Recorder
+from cyrt.graph.commit cimport IN_FLIGHT, Recorder
 from cyrt.graph.completion cimport handling
 from cyrt.graph.hazards cimport begin_uses, is_ordered, note_writes
 from cyrt.graph.policy cimport Policy
+from cyrt.graph.recorder cimport commit_if_complete
 from cyrt.graph.recording cimport (
     LAUNCH, STEP, Geometry, Node, Recording, Step, Use, hold_owner, use_end,
 )
 from cyrt.graph.replay cimport Replay, refuse_calls
 from cyrt.runtime.device cimport contexts
+from cyrt.runtime.pacing cimport has_room
 from cyrt.runtime.poison cimport poisoned
 from cyrt.runtime.state cimport Block, StreamState
 from cyrt.runtime.taping cimport num_tapes
@@ -49,12 +50,16 @@ cdef inline bint is_quiet(Recorder self) noexcept:
         and process == READY and contexts[state.ordinal].epoch == state.epoch
 
 cdef inline void admit_calls(Recorder self) noexcept:
-    """Let calls be replayed by their keys, up to the operation that ends the batch."""
+    """Let calls be replayed by their keys, up to the operation that ends the batch. That is one of
+    them if the batch could be launched now without a wait."""
     cdef Replay* replay = &self.replay
+    cdef int count = self.policy.complete
     refuse_calls(replay)
     if replay.script != NULL and not self.policy.trying and not handling and is_quiet(self):
+        if not has_room(self.state) or self.ended + IN_FLIGHT <= self.batches:
+            count -= 1
         replay.next = replay.script.nodes + replay.played
-        replay.end = replay.script.nodes + min(self.policy.complete - 1, replay.script.num_nodes)
+        replay.end = replay.script.nodes + min(count, replay.script.num_nodes)
         replay.disturbances = disturbances
 
 # Return the next node of the stream's script if it has the key, and may be replayed; else NULL.
@@ -97,8 +102,9 @@ cdef inline void hold_kernel(StreamState* stream, PyObject* function) noexcept:
     cdef Replay* replay = &(<Recorder>stream.encoder).replay
     hold_owner(replay.script, replay.played, function)
 
-# Replay the next node, with these uses. The script has a reference to its kernel. The caller raises
-# the versions of the blocks that are written (see runtime/taping); `replay_next` does it itself.
+# Replay the next node, with these uses, and launch the batch if that completes it: the node may not
+# be read any more. The script has a reference to its kernel. Before, the caller raises the versions
+# of the blocks that are written (see runtime/taping); `replay_next` does it itself.
 cdef inline void replay_without_versions(StreamState* stream, Use* uses, int num_uses) noexcept:
     cdef Replay* replay = &(<Recorder>stream.encoder).replay
     cdef unsigned long long* operations = &(<Recorder>stream.encoder).operations
@@ -110,18 +116,13 @@ cdef inline void replay_without_versions(StreamState* stream, Use* uses, int num
     replay.played += 1
     stream.nodes = replay.played
     operations[0] += 1          # by a pointer, without a reference to the encoder
+    if replay.played == (<Recorder>stream.encoder).policy.complete:
+        commit_if_complete(<Recorder>stream.encoder, None)
 
 cdef inline void replay_next(StreamState* stream, Use* uses, int num_uses) noexcept:
-    replay_without_versions(stream, uses, num_uses)
     if num_tapes:
         note_writes(uses, num_uses)
-
-# Raise the versions of the blocks that the node has written that was replayed last.
-cdef inline void note_replayed(const StreamState* stream) noexcept:
-    cdef const Replay* replay = &(<Recorder>stream.encoder).replay
-    cdef const Node* node = &replay.script.nodes[replay.played - 1]
-    note_writes(replay.script.uses + node.first_use,
-                use_end(replay.script, replay.played - 1) - node.first_use)
+    replay_without_versions(stream, uses, num_uses)
 
 # Return whether calls are not replayed: their operations are recorded, and compared with the next
 # node, to which the parameters have been copied. `note_call` stores that this is to be done.

@@ -13,6 +13,7 @@ from cyrt import settings
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport MAX_DEVICES, cu
 from cyrt.graph.commit cimport Recorder
+from cyrt.graph.hazards cimport note_writes
 from cyrt.graph.recorder cimport (
     encoder_of, hold_tensors, is_deferred, launch_on_producer, launches_at_once, record_kernel,
 )
@@ -20,7 +21,7 @@ from cyrt.graph.recording cimport (
     COOPERATIVE, LAUNCH, LAUNCH_ON_TENSORS, Node, Tensors, Use,
 )
 from cyrt.graph.replay_call cimport (
-    geometry_of, hold_kernel, is_same_use, is_verified, next_call, note_call, note_replayed,
+    geometry_of, hold_kernel, is_same_use, is_verified, next_call, note_call,
     num_uses_of, params_of, replay_next, replay_without_versions, uses_of,
 )
 from cyrt.jit.signature import elements
@@ -709,9 +710,9 @@ cdef inline bint is_packed(Kernel kernel, StreamState* stream, char* blob, Use* 
 
 
 cdef inline bint replay(Kernel kernel, StreamState* stream, const Geometry* geometry,
-                        PyObject** args) noexcept:
-    """Replay the launch if it is the next call of a script, into which its arguments are packed. It
-    raises no versions."""
+                        PyObject** args, bint taped) noexcept:
+    """Replay the launch if it is the next call of a script, into which its arguments are packed.
+    `taped`: a tape exists."""
     cdef Node* node = next_launch(kernel, stream, geometry, LAUNCH)
     cdef const Param* param = kernel.params
     cdef char* blob
@@ -735,6 +736,8 @@ cdef inline bint replay(Kernel kernel, StreamState* stream, const Geometry* geom
     if not is_packed(kernel, stream, blob, uses, num_uses, count):
         return False
     hold_kernel(stream, <PyObject*>PyList_GET_ITEM(kernel.loaded, stream.ordinal))
+    if taped:
+        note_writes(uses, num_uses)
     replay_without_versions(stream, uses, num_uses)
     return True
 
@@ -751,7 +754,7 @@ cdef int refuse_arguments(Kernel kernel, PyObject** args, Py_ssize_t count) exce
 cdef bint replay_launch(Kernel kernel, Recorder encoder, const Geometry* geometry,
                         PyObject** args, Py_ssize_t count) noexcept:
     return encoder.state.encoder == <void*>encoder and count == kernel.num_usual \
-        and not num_tapes and replay(kernel, encoder.state, geometry, args)
+        and not num_tapes and replay(kernel, encoder.state, geometry, args, False)
 
 
 cdef int launch(Kernel kernel, const Geometry* geometry, PyObject** args,
@@ -759,7 +762,7 @@ cdef int launch(Kernel kernel, const Geometry* geometry, PyObject** args,
     cdef StreamState* stream = current_state(current_ordinal())
     if num_tapes:
         return launch_taped(kernel, stream, geometry, args, count)
-    if count == kernel.num_usual and replay(kernel, stream, geometry, args):
+    if count == kernel.num_usual and replay(kernel, stream, geometry, args, False):
         return 0
     return launch_usual(kernel, stream, geometry, args, count, NULL)
 
@@ -786,10 +789,9 @@ cdef int launch_taped(Kernel kernel, StreamState* stream, const Geometry* geomet
     """Launch a kernel while a tape exists."""
     if recording:
         refuse_arguments(kernel, args, count)
-    if count != kernel.num_usual or not replay(kernel, stream, geometry, args):
-        return launch_usual(kernel, stream, geometry, args, count, NULL)
-    note_replayed(stream)
-    return 0
+    if count == kernel.num_usual and replay(kernel, stream, geometry, args, True):
+        return 0
+    return launch_usual(kernel, stream, geometry, args, count, NULL)
 
 
 cdef int launch_usual(Kernel kernel, StreamState* stream, const Geometry* geometry,

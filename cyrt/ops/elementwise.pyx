@@ -21,11 +21,11 @@ from cyrt.builtin.operand cimport Operand
 from cyrt.builtin.space cimport MAX_NDIM, MAX_OPERANDS
 from cyrt.dtypes import DTYPES
 from cyrt.dtypes import dtype as _dtype
+from cyrt.graph.hazards cimport is_ordered
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.graph.recording cimport Node, Use
 from cyrt.graph.replay_call cimport (
-    is_same_use, is_verified, next_call, note_call, params_of,
-    replay_without_versions, uses_of,
+    is_verified, next_call, note_call, params_of, replay_without_versions, uses_of,
 )
 from cyrt.kernels.vectorcall cimport PyVectorcall_NARGS, Vectorcall, offer_vectorcall
 from cyrt.ndarray cimport (
@@ -44,7 +44,7 @@ from cyrt.ops.promotion cimport (
 from cyrt.ops.tensors cimport view_operand, view_other, view_output
 from cyrt.runtime.memory cimport READ_ONLY, Memory, block_of, live_block, overwriting
 from cyrt.runtime.pool cimport allocate_next, is_next, is_own
-from cyrt.runtime.state cimport OVERWRITE, Block, StreamState
+from cyrt.runtime.state cimport OVERWRITE, READ, Access, Block, StreamState
 from cyrt.runtime.stream cimport current_state
 from cyrt.runtime.taping cimport is_followed, note_write, recording
 from cyrt.tape cimport Operation, call_operation, record_call
@@ -105,9 +105,10 @@ cdef inline int compute_type(int op, int code) except -1:
 # -- calls that are replayed by their key ----------------------------------------------------------
 
 
-cdef inline bint is_same_operand(const Use* use, const Block* block, Memory operand,
-                                 const StreamState* stream) noexcept:
-    return is_same_use(use, block, stream) and is_own(block, stream) \
+cdef inline bint is_same_operand(const Use* use, Access access, const Block* block,
+                                 Memory operand, const StreamState* stream) noexcept:
+    """Return whether an aligned operand has the block of a use of that access, which is ordered."""
+    return use.block == block and is_ordered(block, stream, access) and is_own(block, stream) \
         and operand.address & (WIDEST - 1) == 0
 
 
@@ -117,24 +118,25 @@ cdef inline bint replay(StreamState* stream, Node* node, Form form, Array x, con
     """Replay a call on dense arrays of one shape and type, or an array and a number, if it is the
     script's next node, which has its key. If the result `out` is not allocated, it receives the
     node's block."""
-    cdef unsigned long long* words = <unsigned long long*>params_of(stream, node)
+    cdef unsigned long long* words
     cdef Use* uses = uses_of(stream, node)
     cdef const Use* result = &uses[1 + (form == BINARY)]
     cdef Block* to = result.block
-    if not is_same_operand(uses, block, x, stream):
+    if not is_same_operand(uses, READ, block, x, stream):
         return False
+    words = <unsigned long long*>params_of(stream, node)
     words[INPUT_WORD + (form == NUMBER_LEFT)] = x.address
     if form == BINARY:
-        if not is_same_operand(&uses[1], block_of(<Memory>y), <Memory>y, stream):
+        if not is_same_operand(&uses[1], READ, block_of(<Memory>y), <Memory>y, stream):
             return False
         words[INPUT_WORD + 1] = (<Memory>y).address
     elif form != UNARY:
         words[INPUT_WORD + (form == NUMBER_RIGHT)] = number[0]
     if allocated:
         if result.access != overwriting(out) \
-                or not is_same_operand(result, block_of(out), out, stream):
+                or not is_same_operand(result, result.access, block_of(out), out, stream):
             return False
-    elif result.access != OVERWRITE or not is_same_use(result, to, stream) \
+    elif result.access != OVERWRITE or not is_ordered(to, stream, OVERWRITE) \
             or not is_own(to, stream):
         return False
     words[OUT_WORD] = out.address if allocated else to.address
@@ -299,7 +301,6 @@ cdef object apply(int op, object a, PyObject* other, Array out, Form form,
     cdef bint direct
     cdef int result
     if form == BINARY:
-        own[1] = 0
         if type(a) is not Array:
             if type(<object>other) is not Array or not put_float(op, <Array>other, a, own):
                 return of_others(op, a, <object>other, out)
@@ -513,6 +514,7 @@ cdef inline bint put_float(int op, Array x, object value, unsigned long long* nu
     cdef int overflow
     if op == POW:
         return False
+    number[1] = 0
     if PyFloat_CheckExact(value):
         real = PyFloat_AS_DOUBLE(value)
     elif PyLong_CheckExact(value):

@@ -18,7 +18,7 @@ from cyrt.driver.cuda cimport CUdeviceptr
 from cyrt.driver.table cimport MAX_DEVICES
 from cyrt.runtime.bitset cimport drop_bit, lowest_bit
 from cyrt.runtime.state cimport (
-    LARGE, LIVE, NUM_BINS, Bin, Block, BlockKind, Hazard, StreamState,
+    LARGE, LIVE, NUM_BINS, Bin, Block, BlockKind, Hazard, StreamState, Usage,
 )
 
 cdef extern from *:
@@ -48,6 +48,7 @@ cdef struct Count:
     int misses
 
 cdef Count[MAX_DEVICES][NUM_BINS] counts
+cdef Usage[MAX_DEVICES] usages
 cdef size_t[MAX_DEVICES] site_bytes     # bytes of the blocks that sites have
 cdef size_t[MAX_DEVICES] split_bytes    # bytes of the driver allocations that are split
 

@@ -6,7 +6,7 @@ from cyrt.driver import table as _table
 from cyrt.driver.attributes import DEVICE_ATTRIBUTES
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport (
-    MAX_DEVICES, READY, check, cu, ensure_open, faulted, is_emulated, process, refuse,
+    MAX_DEVICES, READY, check, cu, disturb, ensure_open, faulted, is_emulated, process, refuse,
 )
 from cyrt.error_text import show
 from cyrt.runtime.integers cimport as_int
@@ -504,6 +504,7 @@ cdef int reset(int ordinal) except -1:
     cdef CUresult result
     _table.begin_reset(ordinal)         # calls of other threads raise until the reset is done
     context.epoch += 1
+    disturb()
     for hook in reset_hooks:
         hook(ordinal)
     graph.forget_device(ordinal)

@@ -9,7 +9,8 @@
 # - Reading a poisoned block raises the error. An operation that uses the block is not launched, and
 #   what it would have written is lost because of the same error.
 # - Blocks are marked when the operations that write them are launched or refused, in launch order.
-# - Normally nothing is lost and `poisoned` is 0: the hot path checks only that.
+# - Normally nothing is lost and `poisoned` is 0. Whatever raises it calls `disturb`: see
+#   runtime/pool and graph/replay_call.
 
 from cyrt.runtime.state cimport Block
 

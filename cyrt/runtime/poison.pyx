@@ -1,6 +1,7 @@
 # C-level functions only: see poison.pxd.
 """Poisoned blocks, whose contents are lost."""
 
+from cyrt.driver.table cimport disturb
 from cyrt.runtime.outside cimport contains, is_outside, outside, overlap
 from cyrt.runtime.seam cimport graph
 from cyrt.runtime.state cimport Block
@@ -9,6 +10,7 @@ from cyrt.runtime.state cimport Block
 cdef void retain_error(unsigned int number) noexcept:
     global poisoned
     poisoned += 1
+    disturb()
     graph.count_holders(number, 1)
 
 

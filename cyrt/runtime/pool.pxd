@@ -19,20 +19,21 @@
 #   own, and no more of them are split: a batch in which a block is split or joined is not replayed.
 # - A small request never finds memory short while a block of a larger class is free: it receives
 #   the smallest one, or 1 MB of a large one that may be split.
+# - Results, which are small blocks of the pool that no other stream has used, are released without
+#   the checks of `release` as long as nothing was disturbed since `release` last made them for the
+#   stream: whoever loses memory, resets a device or closes the driver calls `disturb`.
 # - Out of memory is raised only after an attempt that found nothing free, and nothing that could be
 #   given back to the driver.
 
 from libc.string cimport memcmp
 
 from cyrt.driver.cuda cimport CUdeviceptr
-from cyrt.driver.table cimport READY, process
+from cyrt.driver.table cimport disturbances
 from cyrt.runtime.blocks cimport Count, Slab, destroy_block, new_block, put
-from cyrt.runtime.device cimport contexts
 from cyrt.runtime.freed cimport hold_until_commit
-from cyrt.runtime.poison cimport poisoned
-from cyrt.runtime.reserve cimport Pool, out_of_memory, pools
+from cyrt.runtime.reserve cimport out_of_memory
 from cyrt.runtime.sequences cimport is_next_block
-from cyrt.runtime.state cimport LIVE, Block, BlockKind, Sequence, StreamState
+from cyrt.runtime.state cimport LIVE, Block, BlockKind, Sequence, StreamState, Usage
 
 # Return whether the block is memory of the stream's context that no other library uses. The struct
 # of a stream has its device and epoch as a block has them whose `kind` and `shared` are zero.
@@ -44,12 +45,12 @@ cdef int pool_enabled() except -1
 cdef Block* allocate(StreamState* stream, size_t nbytes) except NULL
 
 # Store that an allocation of that many bytes has received the block.
-cdef inline void note_owner(Block* block, size_t nbytes) noexcept:
-    cdef Pool* pool = &pools[block.ordinal]
+cdef inline void note_owner(StreamState* stream, Block* block, size_t nbytes) noexcept:
+    cdef Usage* usage = stream.usage
     block.asked = nbytes
-    pool.in_use += nbytes
-    if pool.in_use > pool.peak:
-        pool.peak = pool.in_use
+    usage.in_use += nbytes
+    if usage.in_use > usage.peak:
+        usage.peak = usage.in_use
 
 # Return whether `allocate` would return the block, of which the stream is the home, and that no
 # other library uses.
@@ -69,15 +70,15 @@ cdef inline bint allocate_next(StreamState* stream, Block* block, size_t nbytes)
             return False
         sequence.next += 1
         block.state = LIVE
-    note_owner(block, nbytes)
+    note_owner(stream, block, nbytes)
     return True
 
 cdef void release(Block* block) noexcept
 # Return whether the block is that of a usual result: a small one that no other stream has used.
 cdef inline bint is_result(const Block* block) noexcept:
     cdef const StreamState* home = block.home
-    if block.slab == NULL or block.num_readers or not is_own(block, home) or poisoned \
-            or not home.owned or process != READY or contexts[home.ordinal].epoch != home.epoch:
+    if block.slab == NULL or block.num_readers or not is_own(block, home) \
+            or home.undisturbed != disturbances:
         return False
     if block.hazard.epoch == home.recording_epoch:
         return home.pending
@@ -85,7 +86,7 @@ cdef inline bint is_result(const Block* block) noexcept:
 
 # Release such a block. This calls no driver function, and runs no Python code.
 cdef inline void release_result(Block* block) noexcept:
-    pools[block.ordinal].in_use -= block.asked
+    block.home.usage.in_use -= block.asked
     block.generation += 1
     if block.hazard.epoch == block.home.recording_epoch:
         hold_until_commit(block)

@@ -4,9 +4,10 @@
 from cyrt import settings
 from cyrt.driver.capture_mode cimport relax, restore, stream_status
 from cyrt.driver.cuda cimport *
-from cyrt.driver.table cimport READY, cu, process
+from cyrt.driver.table cimport READY, cu, disturbances, process
 from cyrt.runtime.blocks cimport (
     counts, is_part, is_reserved, join_bin, lowest_free, size_class, split, split_bytes, take,
+    usages,
 )
 from cyrt.runtime.device cimport contexts, enter, leave_quietly
 from cyrt.runtime.ending cimport free_block_when_unused
@@ -15,7 +16,7 @@ from cyrt.runtime.freed cimport (
 )
 from cyrt.runtime.outside cimport is_outside, remove_outside
 from cyrt.runtime.pacing cimport has_spare_room
-from cyrt.runtime.poison cimport forget_loss
+from cyrt.runtime.poison cimport forget_loss, poisoned
 from cyrt.runtime.reserve cimport (
     Pool, Shortage, allocate_from_driver, give_back, pools, slab_for, trim, try_driver,
 )
@@ -315,13 +316,21 @@ cdef Block* allocate(StreamState* stream, size_t nbytes) except NULL:
                 reserve(stream, block, entry)
         block.home = stream
         block.shared = False
-    note_owner(block, nbytes)
+    note_owner(stream, block, nbytes)
     return block
 
 
+cdef inline void admit_results(StreamState* stream) noexcept:
+    """Let results of the stream be released without further checks if nothing is lost, and the
+    stream belongs to a context that can be used."""
+    if stream.owned and not poisoned and process == READY \
+            and contexts[stream.ordinal].epoch == stream.epoch:
+        stream.undisturbed = disturbances
+
+
 cdef void release(Block* block) noexcept:
-    cdef Pool* pool = &pools[block.ordinal]
     cdef bint alive = process == READY and contexts[block.ordinal].epoch == block.epoch
+    admit_results(block.home)
     if block.home.explained:
         destroy_block(block)
         return
@@ -341,10 +350,10 @@ cdef void release(Block* block) noexcept:
         if not alive:
             destroy_block(block)
             return
-        pool.in_use -= block.asked
+        usages[block.ordinal].in_use -= block.asked
         if block.bin >= 0:
             if block.slab == NULL:
-                pool.large_in_use -= block.size
+                pools[block.ordinal].large_in_use -= block.size
             return_block(block)
             return
     free_to_driver(block)

@@ -25,8 +25,6 @@ cdef struct Pool:
     Trim* trims                 # the trims that wait
     unsigned long freer         # the thread that frees memory now; 0: none
     unsigned long allocator     # the thread that allocates from the driver now; 0: none
-    size_t in_use               # bytes that the owners of the allocated blocks asked for
-    size_t peak                 # the most bytes in use so far
     size_t reserved             # bytes allocated from the driver
     unsigned long long given_back   # bytes given back to the driver so far
     size_t total                # bytes of the device's memory; 0: not known yet

@@ -11,7 +11,7 @@ from cyrt.driver.capture_mode cimport relax, restore
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport cu, ensure_open
 from cyrt.runtime.blocks cimport (
-    Slab, counts, destroy_block, is_part, leave_bin, site_bytes, split_bytes,
+    Slab, counts, destroy_block, is_part, leave_bin, site_bytes, split_bytes, usages,
 )
 from cyrt.runtime.device cimport (
     contexts, context_of, enter, enter_quietly, leave, leave_quietly, ordinal_of, verify,
@@ -22,7 +22,7 @@ from cyrt.runtime.freed cimport return_block, return_unsettled_blocks, unsettled
 from cyrt.runtime.bitset cimport drop_bit
 from cyrt.runtime.sequences cimport drop_sequences
 from cyrt.runtime.seam cimport graph
-from cyrt.runtime.state cimport FREE, LIVE, NUM_BINS, Bin, Block, StreamState
+from cyrt.runtime.state cimport FREE, LIVE, NUM_BINS, Bin, Block, StreamState, Usage
 from cyrt.runtime.stream_state cimport flush_all, states
 from cyrt.runtime.submission cimport sleep_briefly
 from cyrt.runtime.waiting cimport wait_all
@@ -110,7 +110,7 @@ cdef int allocate_from_driver(int ordinal, size_t size, CUdeviceptr* address) ex
 
 cdef int out_of_memory(int ordinal, size_t nbytes, const char* call, size_t block=0) except -1:
     cdef size_t available = 0, total = 0
-    cdef Pool* pool = &pools[ordinal]
+    cdef size_t in_use = usages[ordinal].in_use
     cdef int entered = enter(ordinal, contexts[ordinal].epoch, b"cuMemGetInfo")
     cu.cuMemGetInfo(&available, &total)
     leave_quietly(entered)
@@ -119,7 +119,7 @@ cdef int out_of_memory(int ordinal, size_t nbytes, const char* call, size_t bloc
         call.decode(), <int>CUDA_ERROR_OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY",
         f"{nbytes:,} bytes wanted on device {ordinal}"
         f"{f', in a block of {block:,}' if block > nbytes else ''}; "
-        f"{pool.in_use:,} in use by cyrt, {pool.reserved - pool.in_use:,} in its cache, "
+        f"{in_use:,} in use by cyrt, {pools[ordinal].reserved - in_use:,} in its cache, "
         f"{available:,} free of {total:,}",
         "" if limit is None else f"CYRT_MEMORY_LIMIT is {limit:,} bytes")
 
@@ -404,6 +404,7 @@ def _reset(int ordinal):
     emptied.given_back = pool.given_back
     pool[0] = emptied
     memset(counts[ordinal], 0, sizeof(counts[ordinal]))
+    memset(&usages[ordinal], 0, sizeof(Usage))
     site_bytes[ordinal] = split_bytes[ordinal] = 0
     unsettled[ordinal] = NULL
 
@@ -438,13 +439,15 @@ def memory_stats(device=None):
     """
     cdef int ordinal = ordinal_of(device)
     cdef Pool pool
+    cdef Usage usage
     ensure_open()
     limit = settings.get("CYRT_MEMORY_LIMIT")
-    pool = pools[ordinal]           # a copy: other threads may run while the result is made
+    # These are copies: other threads may run while the result is made.
+    pool, usage = pools[ordinal], usages[ordinal]
     return {
-        "in_use": pool.in_use,
-        "peak": pool.peak,
-        "cached": pool.reserved - pool.in_use,
+        "in_use": usage.in_use,
+        "peak": usage.peak,
+        "cached": pool.reserved - usage.in_use,
         "reserved": pool.reserved,
         "limit": limit,
         "driver_allocations": pool.driver_allocations,
@@ -474,7 +477,7 @@ def trim_memory(device=None):
     context_of(ordinal)
     freed = trim(ordinal)
     graph.free_scripts(ordinal)
-    pools[ordinal].peak = pools[ordinal].in_use
+    usages[ordinal].peak = usages[ordinal].in_use
     pools[ordinal].large_peak = pools[ordinal].large_in_use
     for bin in range(NUM_BINS):
         counts[ordinal][bin].most = counts[ordinal][bin].out

@@ -30,9 +30,10 @@ cdef inline bint is_available(const StreamState* stream, const Block* block) noe
 
 # Return whether the next allocation's operation has a site, at which `stream.site` then is.
 cdef inline bint has_site(StreamState* stream) noexcept:
-    cdef int position = stream.position + stream.nodes
+    cdef int position
     if stream.site == NULL:
         return False
+    position = stream.position + stream.nodes
     while stream.site.position < position:
         stream.site += 1
     return stream.site.position == position
@@ -68,10 +69,14 @@ cdef inline Block* next_block(StreamState* stream, int bin, int* entry) noexcept
 # class.
 cdef inline bint is_next_block(StreamState* stream, const Sequence* sequence,
                                const Block* block) noexcept:
-    return is_available(stream, block) and (
-        (block.entry == sequence.next + 1 and not has_site(stream))
-        or (has_site(stream) and not is_full(stream, sequence)
-            and own_block(stream, block.bin) == block))
+    if not is_available(stream, block):
+        return False
+    if has_site(stream):
+        if is_full(stream, sequence) or own_block(stream, block.bin) != block:
+            return False
+    elif block.entry != sequence.next + 1:
+        return False
+    return True
 
 # Add the block that the allocation received instead to the sequence or site.
 cdef void reserve(StreamState* stream, Block* block, int entry) noexcept

@@ -111,6 +111,11 @@ cdef struct Bin:
     int used                    # number of slots used so far, those vacant again included
     int room
 
+# The memory of a device that is allocated now.
+cdef struct Usage:
+    size_t in_use               # bytes that the owners of the allocated blocks asked for
+    size_t peak                 # the most bytes in use so far
+
 # One CUstream and the free blocks ordered on it. It is never freed, so that no pointer to it
 # dangles: a new Stream of the same priority reuses the state of an ended Stream.
 cdef struct StreamState:
@@ -149,6 +154,10 @@ cdef struct StreamState:
     bint behind             # it does not wait yet for the device's last undeclared kernel
     bint has_exported_handle    # other libraries have its handle: it is never `idle`
     unsigned long long recording_epoch
+    Usage* usage            # its device's
+    # The value of `table.disturbances` when its results could last be released without further
+    # checks, see runtime/pool.
+    unsigned long long undisturbed
     int nodes               # number of nodes that are recorded; -1: the stream records no batches
     int earlier             # number of nodes of the batches that the recorded one continues
     int position            # plus `nodes`: the next operation's position in the round

@@ -5,6 +5,7 @@ from libc.stdlib cimport calloc
 
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport MAX_DEVICES, check, cu, faulted
+from cyrt.runtime.blocks cimport usages
 from cyrt.runtime.device cimport (
     contexts, context_of, enter, enter_quietly, leave, leave_quietly, verify,
 )
@@ -37,6 +38,7 @@ cdef StreamState* new_state(int ordinal, CUstream handle, int priority, bint own
     state.handle = handle
     state.ordinal = ordinal
     state.epoch = contexts[ordinal].epoch
+    state.usage = &usages[ordinal]
     state.priority = priority
     state.owned = owned
     state.has_exported_handle = not owned

@@ -372,6 +372,26 @@ def test_a_closed_encoder_launches_its_rest(module, replaced, monkeypatch, error
     assert messages[1:] == [] if launched else messages[-1].endswith("lost with their results: 1")
 
 
+def test_a_result_that_dies_inside_the_launch_that_loses_it(refuse, replaced, pooled):
+    """Its memory is whole again before the error of the launch is kept."""
+    x = ints(1)
+    kept = [x + 1 for _ in range(3)]
+    cyrt.synchronize()
+    del kept[0], kept[0]  # The next ones are released without further checks.
+    dies = []
+
+    def record_event(original, *arguments):
+        dies.clear()
+        return original(*arguments)
+
+    refuse(0)
+    dies.append(x + 1)
+    replaced("cuEventRecord", [c_void_p] * 2, record_event)
+    commit_fails()
+    for each in [cyrt.empty(N, dtype=cyrt.int32) for _ in range(8)]:
+        each.numpy()
+
+
 def test_handlers_are_called(module, refuse):
     called = []
     x = ints()

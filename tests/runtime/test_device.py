@@ -321,6 +321,23 @@ def test_reset_is_refused_on_a_gpu():
         cyrt.Device(0).reset()
 
 
+def test_results_that_die_after_a_reset(python):
+    """Their memory is that of the old context: nothing of it returns to the new one's pool."""
+    done = python(
+        """
+        import cyrt
+        x = cyrt.ones(64)
+        kept = [x + 1 for _ in range(3)]
+        cyrt.synchronize()
+        del kept[0], kept[0]    # The next ones are released without further checks.
+        cyrt.Device(0).reset()
+        kept.clear()
+        assert cyrt.memory_stats()["in_use"] == 0, cyrt.memory_stats()
+        """
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_reset_ends_older_objects(python):
     done = python(
         """
