@@ -8,8 +8,9 @@
 # - The recording is not changed. The fused plan is launched instead of the script's plan if three
 #   conditions hold, which are checked in the turn, before the launch: all of the script was
 #   replayed; its parameters and geometry are those that were compiled, except for the patched ones;
-#   and all memory whose values the fused kernels do not write has another owner now, so that nobody
-#   can read these values. Otherwise the script's plan is launched.
+#   and all memory whose values the fused kernels do not write has another owner now, and had one
+#   when another kernel used it next, so that nobody can read these values. Otherwise the script's
+#   plan is launched.
 # - A number that changes is patched. The address of memory that a kernel only reads is patched,
 #   too, if its alignment is the same, and the same operands are equal, as in the compiled code. The
 #   address of memory that a kernel writes must not change: the kernel could read it, too.
@@ -59,6 +60,12 @@ cdef struct Alignment:
     size_t start
     unsigned long long mask
 
+# A value that is not written. Its memory must have another owner when the next use may read it in
+# another kernel, or when the batch is launched. Uses are offsets in bytes.
+cdef struct Unwritten:
+    size_t use
+    Py_ssize_t next         # -1: there is none
+
 cdef struct Extents:
     Extent* items
     int count, room
@@ -82,7 +89,7 @@ cdef class Fusion(Execs):
     cdef Pair* pairs
     cdef Alignment* alignments
     cdef int num_pairs, num_alignments
-    cdef size_t* unwritten      # offsets of the uses whose memory must have another owner
+    cdef Unwritten* unwritten
     cdef int num_unwritten
     cdef list functions         # the fused kernels
     cdef list names_            # the name of the kernel of each of the script's nodes

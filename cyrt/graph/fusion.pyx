@@ -24,7 +24,7 @@ from cyrt.graph.seam cimport builtin
 from cyrt.runtime.device cimport Device, contexts, enter, enter_quietly, leave, leave_quietly
 from cyrt.runtime.module cimport LoadedFunction, allow_smem
 from cyrt.logger import logger
-from cyrt.runtime.state cimport DEVICE_MEMORY, READ, StreamState
+from cyrt.runtime.state cimport DEVICE_MEMORY, OVERWRITE, READ, StreamState
 
 cdef enum:
     NEVER = 1 << 30         # ms
@@ -215,10 +215,31 @@ cdef int make_room(Fusion self, list kernels) except -1:
     cdef size_t unwritten = sum([len(each[8]) for each in kernels])
     self.alignments = <Alignment*>malloc((addresses + 1) * sizeof(Alignment))
     self.pairs = <Pair*>malloc((equal + 1) * sizeof(Pair))
-    self.unwritten = <size_t*>malloc((unwritten + 1) * sizeof(size_t))
+    self.unwritten = <Unwritten*>malloc((unwritten + 1) * sizeof(Unwritten))
     if self.alignments == NULL or self.pairs == NULL or self.unwritten == NULL:
         raise MemoryError()
     return 0
+
+
+cdef Py_ssize_t next_reader(Fusion self, int index, int written, tuple kernel) except -2:
+    """Return the offset of the next use of the memory that a node's use writes, by a node that is not in the same
+    kernel; -1: there is none, or it overwrites all of that memory."""
+    cdef const Recording* original = self.original
+    cdef const Use* use
+    cdef int node, u
+    cdef bint overwritten = False
+    for node in range(index + 1, original.num_nodes):
+        if node in kernel:
+            continue
+        for u in range(original.nodes[node].first_use, use_end(original, node)):
+            use = &original.uses[u]
+            if use.block == original.uses[written].block:
+                if use.access != OVERWRITE:
+                    return u * sizeof(Use)
+                overwritten = True
+        if overwritten:
+            return -1
+    return -1
 
 
 cdef int add_kernel(Fusion self, tuple unit, dict fixed) except -1:
@@ -265,7 +286,8 @@ cdef int add_kernel(Fusion self, tuple unit, dict fixed) except -1:
     for node in unwritten:
         for u in range(self.original.nodes[node].first_use, use_end(self.original, node)):
             if self.original.uses[u].access != READ:
-                self.unwritten[self.num_unwritten] = u * sizeof(Use)
+                self.unwritten[self.num_unwritten] = Unwritten(
+                    u * sizeof(Use), next_reader(self, node, u, nodes))
                 self.num_unwritten += 1
     self.functions.append(function)
     self.held_.append(list(nodes))
@@ -531,13 +553,14 @@ cdef bint is_obsolete(Fusion fusion) noexcept:
 cdef bint needs_unwritten(Fusion fusion, const Recording* recording) noexcept:
     cdef const char* uses = <const char*>recording.uses
     cdef const Use* use
-    cdef const size_t* each = fusion.unwritten
-    cdef const size_t* end = each + fusion.num_unwritten
+    cdef const Unwritten* each = fusion.unwritten
+    cdef const Unwritten* end = each + fusion.num_unwritten
     if not fusion.cached or fusion.original.num_uses != recording.num_uses:
         return False
     while each < end:
-        use = <const Use*>(uses + each[0])
-        if use.generation == use.block.generation:
+        use = <const Use*>(uses + each.use)
+        if use.generation == (use.block.generation if each.next < 0
+                              else (<const Use*>(uses + each.next)).generation):
             return True
         each += 1
     return False

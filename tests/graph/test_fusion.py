@@ -371,6 +371,32 @@ def test_a_view_that_lives_longer_has_its_contents(stream):
         np.testing.assert_array_equal(kept[0], (x * np.float32(0.5) + b)[3:7])
 
 
+def test_a_value_whose_memory_another_array_had_is_read(compare):
+    """A batch uses memory again that holds no value any more; later it reads the value there."""
+    n = 300_000  # blocks of 1 MB and more are reused within a batch
+
+    def program(settle):
+        reusing = True
+
+        def step(count, x, *_):
+            y = x + count
+            z = (y - 1) * 2
+            if reusing:
+                del y
+                y = cyrt.empty(n)
+            y[:16] = 7
+            return count + 1, x, z, cyrt.sort(y[:16] if reusing else y[16:32])
+
+        loop = Loop(step, 0, cyrt.arange(n, dtype=cyrt.float32))
+        settle(loop)
+        loop.run(4)
+        reusing = False
+        loop.run(4)
+        return loop.state[1:]
+
+    compare(program)
+
+
 @pytest.mark.parametrize("how", ["read", "wait", "export", "event", "pointer"])
 def test_an_observer_in_the_middle_finds_the_value(stream, how):
     found = []
