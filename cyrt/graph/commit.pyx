@@ -661,7 +661,7 @@ cdef int launch_batch(Recorder self, Plan plan, list names, list entry, Mark mar
     if plan is not None and finished.fusion != NULL \
             and <PyObject*>plan.fusion != finished.fusion:
         fusions.tell_of(plan, <Fusion>finished.fusion)
-    if finished.dead != NULL and finished.repeats:
+    if finished.memory != NULL and finished.repeats:
         fusion = fuse(self, plan, finished)
     elif finished.fusion != NULL and (<Fusion>finished.fusion).news:
         judged = <Fusion>finished.fusion
@@ -711,7 +711,7 @@ cdef unsigned int launch(Recorder self, Plan plan, list foreign, void* where,
     self.launching = recording
     recording.launches += 1
     if recording.launches == self.fuse_after and recording.num_nodes > 1:
-        fusions.note_dead(recording)
+        fusions.note_memory(recording)
     state.recording_epoch = new_epoch()
     state.pending = state.outside = False
     self.bytes = 0

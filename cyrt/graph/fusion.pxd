@@ -2,7 +2,8 @@
 #
 # INVARIANTS
 # - A script counts its launches. After a certain number of them its Fusion is made. This stores a
-#   copy of the nodes, and which memory that they use had another owner by then. A thread of low
+#   copy of the nodes and the memory that they used, and which of it had another owner by then: its
+#   blocks may be split, joined or destroyed before the script is launched again. A thread of low
 #   priority finds the nodes that can be one kernel, compiles the kernel, and stores the fused plan.
 #   Nothing ever waits for it.
 # - The recording is not changed. The fused plan is launched instead of the script's plan if three
@@ -36,7 +37,7 @@
 from cyrt.driver.cuda cimport CUevent
 from cyrt.graph.executable cimport Executable, Execs, Outcome
 from cyrt.graph.plan cimport Plan, PlanStats
-from cyrt.graph.recording cimport Recording
+from cyrt.graph.recording cimport Recording, UsedMemory
 from cyrt.runtime.state cimport StreamState
 
 cdef enum:
@@ -78,7 +79,7 @@ cdef class Fusion(Execs):
     # The nodes of the script, without references. The parameters and geometry are those of the last
     # launch of the fused plan, or those that it was made of.
     cdef Recording* original
-    cdef char* dead             # whether the memory of each use had another owner at the launch
+    cdef UsedMemory* memory     # the memory of each use at the launch
     cdef Recording* recording   # the nodes of the fused plan; NULL: it is not complete
     cdef Executable exec        # the executable graph of the fused plan
     cdef char* patched          # whether the last launch patched each of the fused plan's nodes
@@ -111,8 +112,8 @@ cdef class Fusion(Execs):
     cdef float[2] least         # ms: the least time of the fused plan, and of the plain one
     cdef bint news              # it was judged or refused, and nobody was told
 
-# Store which memory of a recording, which is being launched, has another owner.
-cdef void note_dead(Recording* recording) noexcept
+# Store the memory that a recording, which is being launched, uses, and what has another owner.
+cdef void note_memory(Recording* recording) noexcept
 # Make the Fusion of a script that was launched; None: there is nothing to compile it. The caller
 # passes it to `submit` when the commit has ended.
 cdef Fusion new_fusion(StreamState* stream, Recording* script, Plan plan)

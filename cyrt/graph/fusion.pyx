@@ -17,8 +17,8 @@ from cyrt.graph.executable cimport Executable, Outcome
 from cyrt.graph.plan cimport Plan, PlanStats
 from cyrt.graph.plan_cache cimport add_fused, remove_fused
 from cyrt.graph.recording cimport (
-    CLUSTER, COOPERATIVE, KERNEL, PROGRAMMATIC, Geometry, Node, Operation, Recording, Use, edge_end,
-    use_end,
+    CLUSTER, COOPERATIVE, KERNEL, PROGRAMMATIC, Geometry, Node, Operation, Recording, Use,
+    UsedMemory, edge_end, use_end,
 )
 from cyrt.graph.seam cimport builtin
 from cyrt.runtime.device cimport Device, contexts, enter, enter_quietly, leave, leave_quietly
@@ -47,16 +47,18 @@ def set_timed(value):
     timed = value
 
 
-cdef void note_dead(Recording* recording) noexcept:
+cdef void note_memory(Recording* recording) noexcept:
     cdef const Use* use
+    cdef UsedMemory* memory
     cdef int i
-    free(recording.dead)
-    recording.dead = <char*>malloc(recording.num_uses + 1)
-    if recording.dead != NULL:
+    free(recording.memory)
+    recording.memory = <UsedMemory*>malloc((recording.num_uses + 1) * sizeof(UsedMemory))
+    if recording.memory != NULL:
         for i in range(recording.num_uses):
-            use = &recording.uses[i]
+            use, memory = &recording.uses[i], &recording.memory[i]
+            memory.address, memory.size = use.block.address, use.block.size
             # What other libraries may use is seen without cyrt.
-            recording.dead[i] = use.generation != use.block.generation \
+            memory.dead = use.generation != use.block.generation \
                 and use.block.kind == DEVICE_MEMORY and not use.block.shared
 
 
@@ -72,7 +74,7 @@ cdef Fusion new_fusion(StreamState* stream, Recording* script, Plan plan):
     fusion.original = recordings.new_recording()
     if not recordings.copy_nodes(fusion.original, script, script.num_nodes):
         return None
-    fusion.dead, script.dead = script.dead, NULL
+    fusion.memory, script.memory = script.memory, NULL
     fusion.code, fusion.names_ = code[:], plan.names_
     recordings.release_owners(fusion.original, False)     # the copy has taken them
     Py_INCREF(fusion)
@@ -315,7 +317,7 @@ cdef class Fusion(Execs):
         self.drop()
         recordings.destroy(self.original)
         recordings.destroy(self.recording)
-        free(self.dead)
+        free(self.memory)
         free(self.patched)
         free(self.equal_params.items)
         free(self.equal_geometry.items)
@@ -349,9 +351,10 @@ cdef class Fusion(Execs):
         """Return a tuple for each node of the script: the serial of its kernel, or None if it is no
         plain kernel; its parameters, grid, block and bytes of dynamic shared memory; and for each
         of its uses a tuple ``(block, generation, access, dead, address, size)``, the last two of
-        the block's memory. `access` is 0 for a read, 1 for a write of a part of the block, 2 for a
-        write of all of it."""
+        the block's memory at the launch. `access` is 0 for a read, 1 for a write of a part of the
+        block, 2 for a write of all of it."""
         cdef const Recording* original = self.original
+        cdef const UsedMemory* memory
         cdef const Node* node
         cdef const Geometry* geometry
         cdef const Use* use
@@ -361,9 +364,9 @@ cdef class Fusion(Execs):
             node, geometry = &original.nodes[i], &original.geometry[i]
             uses = []
             for u in range(node.first_use, use_end(original, i)):
-                use = &original.uses[u]
+                use, memory = &original.uses[u], &self.memory[u]
                 uses.append((<size_t>use.block, use.generation, <int>use.access,
-                             bool(self.dead[u]), use.block.address, use.block.size))
+                             bool(memory.dead), memory.address, memory.size))
             single = node.kind == KERNEL and not node.flags & (COOPERATIVE | CLUSTER)
             found.append((
                 node.serial if single else None,

@@ -16,7 +16,7 @@
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 
-from cyrt.driver.cuda cimport CUfunction
+from cyrt.driver.cuda cimport CUdeviceptr, CUfunction
 from cyrt.runtime.module cimport Layout
 from cyrt.runtime.state cimport Access, Block
 
@@ -106,6 +106,12 @@ cdef struct Step:
     int count
     unsigned long long[STEP_WORDS] words
 
+# The memory of a use when a batch was launched. Its block may be split, joined or destroyed later.
+cdef struct UsedMemory:
+    CUdeviceptr address
+    size_t size
+    bint dead                   # it had another owner
+
 cdef struct Edge:
     int source
     int programmatic
@@ -143,7 +149,7 @@ cdef struct Recording:
     # For graph/fusion:
     unsigned int launches       # how often it was launched as a whole
     unsigned int num_fusions    # the Fusions that were made of it, see graph/fusion
-    char* dead                  # each use's: whether its memory had another owner at the launch
+    UsedMemory* memory          # each use's, at the launch after which it is compiled; or NULL
     PyObject* fusion            # a counted reference to its Fusion; NULL: none
 
 # Return the end of the range of edges into a node.

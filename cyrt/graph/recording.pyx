@@ -89,8 +89,8 @@ cdef void clear(Recording* recording) noexcept:
         recording.loss_room = 0
     recording.repeats = recording.once = False
     recording.launches = recording.num_fusions = 0
-    free(recording.dead)
-    recording.dead = NULL
+    free(recording.memory)
+    recording.memory = NULL
     Py_CLEAR(recording.fusion)
     Py_CLEAR(recording.plan)
     recording.num_nodes = 0

@@ -867,6 +867,39 @@ def test_memory_that_is_written_stays_where_it_is(compare):
     compare(program)
 
 
+def test_memory_that_is_split_before_it_is_compiled(stream, gate):
+    """What a kernel wrote stays where it is, also if that is another block's memory by then."""
+    n = 2_000_000
+    found = []
+    cyrt.trim_memory()
+    for fuse in True, False:
+        with stream(fuse=fuse):
+            encoder, x = cyrt.current_encoder(), cyrt.arange(n, dtype=cyrt.float32)
+
+            def step(place, number, x=x):
+                y = x * number
+                half = y[:64] * 0.5
+                y[place : place + 64] += half
+                result = cyrt.sort(y[place : place + 64])
+                del y, half
+                cyrt.commit()
+                return result.tobytes()
+
+            for number in range(ROUNDS):
+                step(n // 2, number)
+            allocations = cyrt.memory_stats()["driver_allocations"]
+            part = cyrt.empty(n // 4)
+            assert cyrt.memory_stats()["driver_allocations"] == allocations
+            gate.set()
+            assert background.wait()
+            del part
+            for number in range(4):
+                step(n // 2, number)
+            assert (encoder.stats()["fused_plans"] > 0) is fuse
+            found.append([step(16 * number, number) for number in range(1, 5)])
+    assert found[0] == found[1]
+
+
 def test_shapes_by_turns_share_a_kernel(stream, monkeypatch):
     from cyrt.builtin.fusion import batches
 
