@@ -967,6 +967,29 @@ def test_operations_that_come_between_run_as_recorded(compare):
     compare(program)
 
 
+def test_runs_that_are_refused_are_not_tried_again(stream, monkeypatch):
+    """The values of these operations do not fit into the registers of a thread."""
+    from cyrt.builtin.fusion import Run
+
+    tried, add = [], Run.add
+    monkeypatch.setattr(Run, "add", lambda *args: tried.append(1) or add(*args))
+    with stream():
+        arrays = [cyrt.full(64, i, dtype=cyrt.complex128) for i in range(40)]
+
+        def step(x):
+            products = [x * each for each in arrays]
+            sums = [x + each for each in arrays]
+            for one, other in zip(reversed(products), sums, strict=True):
+                x = one - other
+            return (x,)
+
+        loop = Loop(step, arrays[1])
+        before = loop.encoder.stats()
+        after = loop.settle()
+        loop.run_fused()
+    assert len(tried) <= 4 * 121 * (after["hot_plans"] - before["hot_plans"])
+
+
 # -- what goes wrong -------------------------------------------------------------------------------
 
 

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from cyrt.builtin import background
 from cyrt.builtin.fusion import Fused, Operation, Run, compile, describe, generate, key, load
 from cyrt.builtin.fusion.generator import LARGE_LIMIT, LIMIT
+from cyrt.builtin.fusion.run import MAX_OPERATIONS
 from cyrt.driver.table import driver_info
 from cyrt.graph.partition import READ, Units, Use, dependencies
 from cyrt.logger import logger
@@ -121,6 +122,8 @@ class _Batch:
         self.depends = dependencies(self.uses)
         self.units = Units(self.depends)
         self.runs: dict[int, Run] = {}  # the run of each unit that has one
+        # Pairs of runs that cannot be one, each by its unit and the number of its operations.
+        self.refused: set[tuple[int, int, int, int]] = set()
 
     def kernels(self) -> list[FusedKernel]:
         """Return the kernels of more than one operation."""
@@ -213,15 +216,16 @@ class _Batch:
         if not self.units.may_join((one, two)):
             return
         run = self.runs[one]
-        added = self.runs[two].nodes
-        if len(added) == 1 and run.nodes[-1] < node:
-            if not run.add(node, self.operations[node]):
+        nodes, added = run.nodes, self.runs[two].nodes
+        pair = one, len(nodes), two, len(added)
+        if pair in self.refused or len(nodes) + len(added) > MAX_OPERATIONS:
+            return
+        if len(added) > 1 or nodes[-1] > node:
+            run, added = Run(), sorted(nodes + added)
+        for each in added:
+            if not run.add(each, self.operations[each]):
+                self.refused.add(pair)
                 return
-        else:
-            run = Run()
-            for each in sorted([*self.runs[one].nodes, *added]):
-                if not run.add(each, self.operations[each]):
-                    return
         unit = self.units.join((one, two))
         del self.runs[one], self.runs[two]
         self.runs[unit] = run
