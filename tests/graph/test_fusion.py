@@ -867,6 +867,30 @@ def test_memory_that_is_written_stays_where_it_is(compare):
     compare(program)
 
 
+@pytest.mark.parametrize("size", [1, 256])
+@pytest.mark.parametrize("place", [4, 1])
+def test_bytes_that_are_viewed_as_numbers(compare, rng, size, place):
+    """A copy in a kernel of larger elements reads as many bytes at a time only where it may."""
+    contents = rng.integers(0, 256, 2048).astype(np.uint8)
+
+    def program(settle):
+        data, found = cyrt.asarray(contents), []
+        places = iter([place] * ROUNDS + [4, 5, 6, 8, 1])
+
+        def step(ones):
+            at = next(places)
+            x = data[at : at + 4 * size].copy().view(cyrt.float32) * ones
+            found.append((x * 2).numpy())
+            return (ones,)
+
+        loop = Loop(step, cyrt.ones(size))
+        settle(loop)
+        loop.run(5)
+        return found[ROUNDS:]
+
+    compare(program)
+
+
 def test_memory_that_is_split_before_it_is_compiled(stream, gate):
     """What a kernel wrote stays where it is, also if that is another block's memory by then."""
     n = 2_000_000

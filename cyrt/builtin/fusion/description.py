@@ -252,19 +252,21 @@ def merged(dimensions: list[tuple[int, int]]) -> Layout:
 
 def rescaled(operation: Operation, size: int) -> Operation | None:
     """Return a copy of contiguous memory as one of `size` elements; None: it is no such copy, or
-    there is no element of that size."""
-    nbytes = operation.size * operation.operands[0].itemsize
+    there is no element of that size, or the memory is not aligned to it."""
+    itemsize, rest = divmod(operation.size * operation.operands[0].itemsize, size)
     if (
         operation.row.op != "copy"
+        or rest
+        or itemsize not in BY_SIZE
         or any(
-            each.address is None or each.layout != merged([(operation.size, 1)])
+            each.address is None
+            or each.address % itemsize
+            or each.layout != merged([(operation.size, 1)])
             for each in operation.operands
         )
-        or nbytes % size
-        or nbytes // size not in BY_SIZE
     ):
         return None
-    name = BY_SIZE[nbytes // size]
+    name = BY_SIZE[itemsize]
     layout = merged([(size, 1)])
     operands = tuple(replace(each, dtype=name, layout=layout) for each in operation.operands)
     return Operation(catalogue.row("copy", name), size, operands)

@@ -333,11 +333,11 @@ class _Writer:
         """Return the arguments that tell where a value is: its memory, and an offset."""
         access = value.access
         assert access.address is not None
-        vector = min(self.items * access.itemsize, VECTOR_BYTES)
-        mask = vector - 1 if self._is_vector(value) else 0
+        items = self.items if self._is_vector(value) else 1
+        size = min(items * access.itemsize, VECTOR_BYTES)
         name = self._field(
             *("void*", f"p{self.names[i][1:]}", pack("<Q", access.address)),
-            *((Copy(value.node, access.word, 8, 0, access.address),), mask),
+            *((Copy(value.node, access.word, 8, 0, access.address),), size - 1),
         )
         return f"{name}, {self.offsets[value.along_rows, self._steps(value)]}"
 
