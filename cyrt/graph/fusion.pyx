@@ -224,8 +224,8 @@ cdef int make_room(Fusion self, list kernels) except -1:
 
 
 cdef Py_ssize_t next_reader(Fusion self, int index, int written, tuple kernel) except -2:
-    """Return the offset of the next use of the memory that a node's use writes, by a node that is not in the same
-    kernel; -1: there is none, or it overwrites all of that memory."""
+    """Return the offset of the next use, by a node that is not in the same kernel, of the memory
+    that a node's use writes; -1: there is none, or it overwrites all of that memory."""
     cdef const Recording* original = self.original
     cdef const Use* use
     cdef int node, u

@@ -333,7 +333,8 @@ def test_results_that_die_after_a_reset(python):
         cyrt.Device(0).reset()
         kept.clear()
         assert cyrt.memory_stats()["in_use"] == 0, cyrt.memory_stats()
-        """
+        """,
+        CYRT_DEVICE="emulated",
     )
     assert done.returncode == 0, done.stderr
 
