@@ -236,6 +236,7 @@ def test_many_lines_are_told_apart():
                 cyrt.synchronize()
 
 
+@pytest.mark.usefixtures("batched")
 def test_a_replayed_call_from_another_line():
     good, x = batch(), batch()
 
