@@ -18,7 +18,7 @@ NOT_READY = 600
 QUERY = "cuStreamQuery", [c_void_p]
 QUERY_EVENT = "cuEventQuery", [c_void_p]
 SIZE = 7 << 20  # no other test's memory has this size
-MANY = 1000  # calls that no loop comes to
+MANY = 10_000  # calls that no loop comes to, also with the streams of earlier tests
 
 
 @pytest.fixture
