@@ -2,7 +2,7 @@
 // and 7: Stockham's algorithm in shared memory (Govindaraju et al., "High performance discrete
 // Fourier transforms on graphics processors", SC 2008).
 //
-// CYRT_FFT(name, direct_name, type) makes the kernels of a real type. The direct one has lines whose
+// CYRT_FFT(name, simple_name, type) makes the kernels of a real type. The simple one has lines whose
 // points are all complex numbers in memory, without tables. A block transforms some lines. In a pass, a
 // thread computes butterflies of as many points as the pass's radix. The first pass loads from global
 // memory, the last one stores there, the others exchange points through shared memory.
@@ -254,12 +254,12 @@ template <class T> struct FftBlock {
 };
 
 // The points of a butterfly from global memory.
-template <bool DIRECT, int R, class T>
+template <bool SIMPLE, int R, class T>
 __device__ __forceinline__ void fft_load_points(const FftBlock<T>& block, FftLine line, uint32 j,
                                                 complex<T> (&v)[R]) {
     const Fft& args = block.args;
     uint32 step = block.pass.butterflies.size;
-    if constexpr (DIRECT) {
+    if constexpr (SIMPLE) {
         const complex<T>* in = global<complex<T>>(args.input) + line.from + j * args.from.point;
         int64 stride = step * args.from.point;
 #pragma unroll
@@ -275,12 +275,12 @@ __device__ __forceinline__ void fft_load_points(const FftBlock<T>& block, FftLin
 }
 
 // The results of a butterfly to global memory.
-template <bool DIRECT, int R, class T>
+template <bool SIMPLE, int R, class T>
 __device__ __forceinline__ void fft_store_points(const FftBlock<T>& block, FftLine line, uint32 j,
                                                  const complex<T> (&v)[R]) {
     const Fft& args = block.args;
     uint32 step = block.pass.done.size;
-    if constexpr (DIRECT) {
+    if constexpr (SIMPLE) {
         complex<T>* out = global<complex<T>>(args.out) + line.to + j * args.to.point;
         int64 stride = step * args.to.point;
         T scale = args.scale, imaginary = args.flags & FFT_CONJUGATE_OUT ? -scale : scale;
@@ -293,7 +293,7 @@ __device__ __forceinline__ void fft_store_points(const FftBlock<T>& block, FftLi
 }
 
 // The first and the last pass: one of the two sides is global memory.
-template <bool DIRECT, int R, class T>
+template <bool SIMPLE, int R, class T>
 __device__ __forceinline__ void fft_end(const FftBlock<T>& block) {
     uint32 all = block.args.tile.size * block.pass.butterflies.size;
 #pragma unroll 1
@@ -304,13 +304,13 @@ __device__ __forceinline__ void fft_end(const FftBlock<T>& block) {
         FftLine points = fft_line(block.args, block.begin + line);
         complex<T> v[R];
         if (block.first) {
-            fft_load_points<DIRECT>(block, points, j, v);
+            fft_load_points<SIMPLE>(block, points, j, v);
         } else {
             block.load(line, j, v);
         }
         block.compute(k, v);
         if (block.last) {
-            fft_store_points<DIRECT>(block, points, j, v);
+            fft_store_points<SIMPLE>(block, points, j, v);
         } else {
             block.store(line, j, k, v);
         }
@@ -339,10 +339,10 @@ template <int R, class T> __device__ __forceinline__ void fft_middle(const FftBl
     }
 }
 
-template <bool DIRECT, int R, class T>
+template <bool SIMPLE, int R, class T>
 __device__ __forceinline__ void fft_pass(const FftBlock<T>& block) {
     if (block.first || block.last) {
-        fft_end<DIRECT, R>(block);
+        fft_end<SIMPLE, R>(block);
     } else {
         fft_middle<R>(block);
     }
@@ -370,7 +370,7 @@ template <class T> __device__ __forceinline__ void fft_unpack(const FftBlock<T>&
     }
 }
 
-template <class T, bool DIRECT> __device__ inline void fft(const Fft& args) {
+template <class T, bool SIMPLE> __device__ inline void fft(const Fft& args) {
     extern __shared__ __align__(16) unsigned char fft_points[];
     wait_for_dependencies(args);
     launch_dependents();
@@ -379,29 +379,29 @@ template <class T, bool DIRECT> __device__ inline void fft(const Fft& args) {
         FftBlock<T> block(args, number, reinterpret_cast<complex<T>*>(fft_points));
         switch (block.pass.radix) {
         case 1:  // a line of one point
-            fft_end<DIRECT, 1>(block);
+            fft_end<SIMPLE, 1>(block);
             __syncthreads();
             break;
-        case 2: fft_pass<DIRECT, 2>(block); break;
-        case 3: fft_pass<DIRECT, 3>(block); break;
-        case 4: fft_pass<DIRECT, 4>(block); break;
-        case 5: fft_pass<DIRECT, 5>(block); break;
-        case 7: fft_pass<DIRECT, 7>(block); break;
-        case 8: fft_pass<DIRECT, 8>(block); break;
+        case 2: fft_pass<SIMPLE, 2>(block); break;
+        case 3: fft_pass<SIMPLE, 3>(block); break;
+        case 4: fft_pass<SIMPLE, 4>(block); break;
+        case 5: fft_pass<SIMPLE, 5>(block); break;
+        case 7: fft_pass<SIMPLE, 7>(block); break;
+        case 8: fft_pass<SIMPLE, 8>(block); break;
         }
     }
-    if (!DIRECT && args.flags & FFT_PACKED_IN) {
+    if (!SIMPLE && args.flags & FFT_PACKED_IN) {
         fft_unpack(FftBlock<T>(args, 0, reinterpret_cast<complex<T>*>(fft_points)));
     }
 }
 
 }  // namespace cyrt
 
-#define CYRT_FFT_KERNEL(NAME, TYPE, DIRECT)                       \
+#define CYRT_FFT_KERNEL(NAME, TYPE, SIMPLE)                       \
     extern "C" __global__ void __launch_bounds__(cyrt::FFT_BLOCK) \
         NAME(const __grid_constant__ cyrt::Fft args) {            \
-        cyrt::fft<TYPE, DIRECT>(args);                            \
+        cyrt::fft<TYPE, SIMPLE>(args);                            \
     }
-#define CYRT_FFT(NAME, DIRECT_NAME, TYPE) \
+#define CYRT_FFT(NAME, SIMPLE_NAME, TYPE) \
     CYRT_FFT_KERNEL(NAME, TYPE, false)    \
-    CYRT_FFT_KERNEL(DIRECT_NAME, TYPE, true)
+    CYRT_FFT_KERNEL(SIMPLE_NAME, TYPE, true)

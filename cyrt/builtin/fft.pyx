@@ -53,7 +53,7 @@ cdef enum:
     SECTOR_BYTES = 32       # the fewest
     THREADS = 256           # threads of a block of short lines
     RESIDENT = 1024         # threads that a multiprocessor runs at once
-    DIRECT = 1              # the kernel for lines whose points are complex numbers in memory
+    SIMPLE = 1              # the kernel for lines whose points are complex numbers in memory
 
 # The memory that a launch reads or writes.
 cdef enum Storage:
@@ -402,7 +402,7 @@ cdef int choose_blocks(int ordinal, FftLaunch* each, int itemsize, long long lim
     columns_in = are_columns(params, &params.source, 1)
     columns_out = are_columns(params, &params.to, 0)
     params.flags |= FFT_LINES_IN * columns_in | FFT_LINES_OUT * columns_out
-    each.launch.variant = DIRECT if is_direct(params) else 0
+    each.launch.variant = SIMPLE if is_simple(params) else 0
     wanted = SIDE_BYTES // itemsize if columns_in or columns_out else 1
     while tile < params.lines and threads_of(params, 2 * tile) <= FFT_BLOCK \
             and shared_bytes(params, 2 * tile, itemsize) <= limit:
@@ -423,7 +423,7 @@ cdef int choose_blocks(int ordinal, FftLaunch* each, int itemsize, long long lim
     return 0
 
 
-cdef inline bint is_direct(const Fft* params) noexcept:
+cdef inline bint is_simple(const Fft* params) noexcept:
     """Return whether the points are all complex numbers in memory, without tables."""
     return not (params.flags & (FFT_REAL_IN | FFT_REAL_OUT | FFT_HERMITIAN | FFT_PACKED_IN
                                 | FFT_PACKED_OUT)

@@ -21,8 +21,8 @@ cdef extern from "params/fft.h" nogil:
     enum: FFT_LONGEST
 
 cdef enum:
-    # The library's kernels take 0.4 to 0.95 times the time of own ones (measured on an H200 in
-    # complex64, 64 to 2^22 points, one call behind another and several at once). Own kernels also
+    # The library's kernels take 0.2 to 0.9 times the time of own ones (measured on an H200 in
+    # complex64, 64 to 2^22 points, each call on the result of the one before). Own kernels also
     # scale results and convert real numbers, for which the library needs further passes over the
     # data. These are made up for from so many points on, in all or in a line.
     LEAST_ALONG_ONE = 1 << 17

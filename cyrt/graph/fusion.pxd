@@ -131,8 +131,8 @@ cdef void tell(Fusion fusion) noexcept
 cdef int abandon(Recording* script) except -1
 # Drop the Fusions of all scripts of a list, except those that are replayed or launched now.
 cdef void abandon_all(Recording* scripts) noexcept
-# Launch a script that has a Fusion: its fused plan, or else its plan. `unfit`: a value is alive
-# that the fused plan does not write; then the plan is launched. Return how many of its nodes count
-# as patched. The function runs no Python code.
+# Launch a script that has a Fusion: its fused plan, or else its plan. If `unfit`, somebody may
+# still read a value that the fused plan does not write, and the script's plan is launched. Return
+# the number of nodes that count as patched. The function runs no Python code.
 cdef int launch(Recording* script, Plan plan, bint unfit, PlanStats* stats,
                 Outcome* outcome) noexcept

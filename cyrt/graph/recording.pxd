@@ -149,7 +149,7 @@ cdef struct Recording:
     # For graph/fusion:
     unsigned int launches       # how often it was launched as a whole
     unsigned int num_fusions    # the Fusions that were made of it, see graph/fusion
-    UsedMemory* memory          # each use's, at the launch after which it is compiled; or NULL
+    UsedMemory* memory          # the memory of each use at the launch before a compilation, or NULL
     PyObject* fusion            # a counted reference to its Fusion; NULL: none
 
 # Return the end of the range of edges into a node.

@@ -102,9 +102,9 @@ cdef inline void hold_kernel(StreamState* stream, PyObject* function) noexcept:
     cdef Replay* replay = &(<Recorder>stream.encoder).replay
     hold_owner(replay.script, replay.played, function)
 
-# Replay the next node, with these uses, and launch the batch if that completes it: the node may not
-# be read any more. The script has a reference to its kernel. Before, the caller raises the versions
-# of the blocks that are written (see runtime/taping); `replay_next` does it itself.
+# Replay the next node with these uses. If the node completes the batch, the batch is launched, so
+# that the node may not be read any more. The script has a reference to the node's kernel. The
+# caller has raised the versions of the blocks that the node writes (see runtime/taping).
 cdef inline void replay_without_versions(StreamState* stream, Use* uses, int num_uses) noexcept:
     cdef Replay* replay = &(<Recorder>stream.encoder).replay
     cdef unsigned long long* operations = &(<Recorder>stream.encoder).operations
@@ -119,6 +119,7 @@ cdef inline void replay_without_versions(StreamState* stream, Use* uses, int num
     if replay.played == (<Recorder>stream.encoder).policy.complete:
         commit_if_complete(<Recorder>stream.encoder, None)
 
+# Raise the versions of the blocks that the next node writes, and replay the node.
 cdef inline void replay_next(StreamState* stream, Use* uses, int num_uses) noexcept:
     if num_tapes:
         note_writes(uses, num_uses)

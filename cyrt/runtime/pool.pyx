@@ -30,8 +30,9 @@ from cyrt.runtime.stream_state cimport is_captured, link, states
 cdef enum:
     SPARE = 2                   # times the most blocks of a class that were out at once: the limit
     LARGE_SPARE = 10            # large blocks may occupy 1/LARGE_SPARE more than their peak
-    OFTEN = 16                  # misses after which a class of large blocks has a higher limit:
-    OWN_SPARE = 16              # 1/OWN_SPARE of `most_split` more than their peak
+    OFTEN = 16                  # misses after which a class of large blocks has a higher limit
+    # At the higher limit, large blocks may exceed their peak by 1/OWN_SPARE of `most_split`.
+    OWN_SPARE = 16
     EXAMPLE_ALIGNMENT = 512     # bytes: as the driver aligns memory
     WHOLE = 4                   # a block that exceeds a size by 1/WHOLE at most is not split for it
 

@@ -10,7 +10,7 @@ from cyrt.dtypes import dtype
 TEMPLATES = ("fft",)
 TYPES = ("complex64", "complex128")
 # Any lines; those whose points are all complex numbers in memory, without tables.
-VARIANTS = ("", "_direct")
+VARIANTS = ("", "_simple")
 # The type in the wheel; the other one is compiled at first use.
 PREBUILT = frozenset({"complex64"})
 
