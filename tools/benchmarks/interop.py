@@ -12,7 +12,6 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -81,13 +80,23 @@ def _repeat(call: Call) -> Callable[[int], None]:
     return loop
 
 
-def _batched(call: Call) -> Callable[[int], None]:
+def _launch(kernel: Any, geometry: tuple[int, ...], x: Any, y: Any) -> Callable[[int], None]:
+    """A loop of launches, without calls of Python functions, which no user needs."""
+
     def loop(calls: int) -> None:
-        with cyrt.batch():
-            for _ in range(calls):
-                call()
+        n = N
+        for _ in range(calls):
+            kernel[geometry](x, y, n)
 
     return loop
+
+
+def _batch(loop: Callable[[int], None]) -> Callable[[int], None]:
+    def batched(calls: int) -> None:
+        with cyrt.batch():
+            loop(calls)
+
+    return batched
 
 
 def _floors(session: Session) -> Iterator[Row]:
@@ -108,21 +117,18 @@ def _floors(session: Session) -> Iterator[Row]:
         yield Row("floor", f"cuLaunchKernel in C{what}", **summary)
 
 
-def _launch(kernel: cyrt.Kernel, x: Any, y: Any) -> None:
-    kernel[GRID, BLOCK](x, y, N)
-
-
 def _launches(session: Session, library: Library) -> Iterator[Row]:
     """A kernel of cyrt on the library's arrays."""
     kernel = cyrt.Kernel(SOURCE, "add_one")
     values = np.arange(N, dtype=np.float32)
-    for how, repeat, calls in (
-        ("outside of batch()", _repeat, CALLS),
-        ("inside batch()", _batched, CALLS),
-        ("inside batch(), one graph", _batched, FEW_CALLS),
+    for how, calls in (
+        ("outside of batch()", CALLS),
+        ("inside batch()", CALLS),
+        ("inside batch(), one graph", FEW_CALLS),
     ):
         x, y = library.to_device(values), library.to_device(np.zeros_like(values))
-        took = _time(session, repeat(partial(_launch, kernel, x, y)), calls)
+        loop = _launch(kernel, (GRID, BLOCK), x, y)
+        took = _time(session, loop if how.startswith("outside") else _batch(loop), calls)
         np.testing.assert_array_equal(library.to_host(y), values + 1)
         yield Row(f"kernel, {library.name}'s arrays", how, **took)
 
@@ -155,7 +161,12 @@ def _torch_rows(session: Session) -> Iterator[Row]:
     y = torch.zeros(N, device="cuda")
     torch.add(x, 1.0, out=y)
     assert torch.equal(y, x + 1)
-    took = _time(session, _repeat(lambda: torch.add(x, 1.0, out=y)))
+
+    def add(calls: int) -> None:
+        for _ in range(calls):
+            torch.add(x, 1.0, out=y)
+
+    took = _time(session, add)
     yield Row("PyTorch's own", "torch.add(x, 1.0, out=y)", **took)
 
     def alone() -> Any:
@@ -187,22 +198,24 @@ def _triton_rows(session: Session) -> Iterator[Row]:
     x = torch.arange(N, dtype=torch.float32, device="cuda")
     y = torch.zeros(N, device="cuda")
 
-    def call() -> None:
-        triton_add_one[(GRID,)](x, y, N, B=BLOCK)
+    def launch(calls: int) -> None:
+        for _ in range(calls):
+            triton_add_one[(GRID,)](x, y, N, B=BLOCK)
 
-    call()
+    launch(1)
     assert torch.equal(y, x + 1)
-    yield Row("Triton's own", "a kernel on tensors", **_time(session, _repeat(call)))
+    yield Row("Triton's own", "a kernel on tensors", **_time(session, launch))
     kernel = cyrt.Kernel.from_triton(
         triton_add_one, signature="*kfp32, *fp32, i32", constants={"B": BLOCK}
     )
     own, out = cyrt.arange(N, dtype="float32"), cyrt.zeros(N)
-    for what, repeat, source, target in (
-        ("on cyrt's arrays", _repeat, own, out),
-        ("on tensors, outside of batch()", _repeat, x, y.zero_()),
-        ("on tensors, inside batch()", _batched, x, y.zero_()),
+    for what, source, target in (
+        ("on cyrt's arrays", own, out),
+        ("on tensors, outside of batch()", x, y.zero_()),
+        ("on tensors, inside batch()", x, y.zero_()),
     ):
-        took = _time(session, repeat(partial(kernel[GRID], source, target, N)))
+        loop = _launch(kernel, (GRID,), source, target)
+        took = _time(session, _batch(loop) if "inside" in what else loop)
         host = target.numpy() if isinstance(target, cyrt.Array) else target.cpu().numpy()
         np.testing.assert_array_equal(host, np.arange(1, N + 1, dtype=np.float32))
         yield Row("Kernel.from_triton", what, **took)
@@ -215,12 +228,13 @@ def _cupy_rows(session: Session) -> Iterator[Row]:
     x = cupy.arange(N, dtype=cupy.float32)
     y = cupy.zeros_like(x)
 
-    def call() -> None:
-        raw((GRID,), (BLOCK,), (x, y, np.int32(N)))
+    def launch(calls: int) -> None:
+        for _ in range(calls):
+            raw((GRID,), (BLOCK,), (x, y, np.int32(N)))
 
-    call()
+    launch(1)
     cupy.testing.assert_array_equal(y, x + 1)
-    yield Row("CuPy's own", "RawKernel", **_time(session, _repeat(call)))
+    yield Row("CuPy's own", "RawKernel", **_time(session, launch))
 
 
 def measure(session: Session) -> Iterator[Row]:
