@@ -9,6 +9,8 @@
 #   execs occupy at most half of the cache. So does a batch that is clearly more like an earlier
 #   batch than like any exec, or most of whose patched nodes would return to what they were before
 #   the last patch: after that only what changes every time is patched.
+# - From the 33rd on, an exec is added once as much was spent on patches of parameters that repeat:
+#   each of a decoder's 256 positions repeats, too, and differs from the others in few nodes.
 # - A topology that was never seen runs as a chain: see chain. Its nodes are counted as patched.
 # - A patched parameter costs 0.16 us, a patched grid or block 1.2 to 1.8 us with the launch after
 #   it (measured): an exec of equal geometry is patched before any other.
@@ -22,8 +24,10 @@ from cyrt.runtime.state cimport StreamState
 
 cdef enum:
     VARIANTS = 8            # execs that a plan may have even if the cache is full
+    UNPAID = 32             # execs of parameters that repeat that a plan gets immediately
     HISTORY = 256           # launches whose contents are remembered
     GEOMETRIES = 16         # launches whose geometry is remembered
+    PATCHES_OF_A_NODE = 10  # a node of a new exec costs as much as so many patches (measured)
 
 # Hashes of the geometries of the last launches.
 cdef struct Geometries:
@@ -45,6 +49,8 @@ cdef class Plan(Execs):
     cdef Geometries geometries
     cdef Contents* history      # a ring: contents of the last launches that no exec was equal to
     cdef unsigned int remembered
+    # The patches of contents that repeat, since the last exec was added; counted from UNPAID on.
+    cdef unsigned int repeated
     cdef Chains chains          # the chains for the first launch; None: an exec runs it
     cdef readonly unsigned long long launches
     cdef readonly object fusion  # the Fusion of a script that is launched often, else None

@@ -338,12 +338,21 @@ cdef bint has_room(Plan plan) noexcept:
         or (plan.num_variants + 1) * executables.bytes_of(plan.num_nodes) <= most_bytes // 2
 
 
-cdef bint takes_turns(Plan plan, const Executable* target, const Recording* recording) noexcept:
-    """Flag the nodes that differ. Return whether most of them return to what they were before the
-    last patch: such batches take turns, and each gets its exec, though some nodes, such as that of
-    a result that is kept, have other parameters every time."""
-    cdef int returning
-    cdef int differing = executables.find_differing(target, recording, plan.patched_, &returning)
+cdef bint pays(Plan plan, int differing) noexcept:
+    """Return whether contents that were launched recently, and differ from the most similar exec in
+    so many nodes, get an exec. Each beyond the first UNPAID has to cost no more than the patches of
+    such contents since the last one was added."""
+    if plan.num_variants >= UNPAID:
+        plan.repeated += differing
+        if plan.repeated < PATCHES_OF_A_NODE * plan.num_nodes:
+            return False
+    return has_room(plan)
+
+
+cdef bint takes_turns(Plan plan, int differing, int returning) noexcept:
+    """Return whether most nodes that differ return to what they were before the last patch: such
+    batches take turns, and each gets its exec, though some nodes, such as that of a result that is
+    kept, have other parameters every time."""
     return returning > 1 and 2 * returning >= differing and plan.num_variants < VARIANTS
 
 
@@ -369,7 +378,7 @@ cdef Executable* find_or_patch_exec(Plan plan, Recording* recording, PlanStats* 
     cdef Executable* target = find_equal(plan, recording, &contents)
     cdef Executable* alike
     cdef bint geometry_known, again
-    cdef int likeness = 0
+    cdef int likeness = 0, differing = 0, returning = 0
     clock += 1
     if target != NULL:
         target.used = clock
@@ -385,8 +394,11 @@ cdef Executable* find_or_patch_exec(Plan plan, Recording* recording, PlanStats* 
         or (geometry_known and alike == NULL)
     if alike == NULL:
         alike = least_recently_used(plan)
-    if plan.num_variants == 0 or (again and has_room(plan)) \
-            or takes_turns(plan, alike, recording):
+    if alike != NULL:
+        differing = executables.find_differing(alike, recording, plan.patched_, &returning)
+    if alike == NULL or (again and pays(plan, differing)) \
+            or takes_turns(plan, differing, returning):
+        plan.repeated = 0
         target = add_variant(plan, recording, stats, outcome)
     else:
         target = patched_variant(plan, alike, recording, stats, outcome)

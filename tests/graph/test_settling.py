@@ -425,6 +425,34 @@ def test_a_size_that_changes_every_time_is_patched_alone():
         assert x.tolist() == [sum(range(40))] * 32
 
 
+def test_many_positions_that_repeat_get_few_graphs():
+    """A decoder that begins again repeats each of its positions, each of which changes one node:
+    a graph for each would cost more than all its patches."""
+    kernel = cyrt.Kernel(
+        'extern "C" __global__ void put(const float* x, float* y, float v)'
+        " { y[threadIdx.x] = x[threadIdx.x] + v; }",
+        "put",
+    )
+    with cyrt.Stream():
+        x, y = cyrt.zeros(32), cyrt.zeros(32)
+
+        def rounds(count):
+            nonlocal x, y
+            for _ in range(count):
+                for i in range(100):
+                    for k in range(20):
+                        kernel[1, 32](x, y, float(i if k == 7 else 0))
+                        x, y = y, x
+                    cyrt.commit()
+
+        rounds(2)
+        found = changes(lambda: rounds(4))
+        assert found["instantiations"] <= 6  # 400 patches, 200 of which pay for a graph of 20 nodes
+        assert found["patched"] <= 400
+        assert len(cyrt.current_encoder().last_plan()._graphs) <= 40
+        assert x.tolist() == [6 * sum(range(100))] * 32
+
+
 def test_chains_and_direct_launches_count_as_patched():
     kernel = cyrt.Kernel(
         'extern "C" __global__ void once(float* x) { x[threadIdx.x] += 1; }', "once"
