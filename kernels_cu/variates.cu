@@ -74,6 +74,20 @@ __device__ inline void two_uniform(BitSource& source, double& u, double& v) {
 // Both distributions of counts are inverted by a search from 0 on if their mean is below this.
 constexpr double SEARCHED = 10;
 
+// log(k!) for an integer k of 0 or more is k log(k) - k, and this.
+__device__ inline double stirling_remainder(double k) {
+    if (k == 0) return 0;
+    if (k < 16) return ::lgamma(k + 1) - k * ::log(k) + k;
+    return 0.5 * ::log(2 * PI * k) + (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / (k * k)) / (k * k)) / k;
+}
+
+// k log(k / mean) - (k - mean). The logarithms of probabilities are differences of such numbers, which
+// are small near the mean; those of factorials and powers are too large to be subtracted.
+__device__ inline double deviance(double k, double mean) {
+    double difference = k - mean;
+    return (k == 0 ? 0 : k * ::log1p(difference / mean)) - difference;
+}
+
 // The Poisson distribution (Hormann, "The transformed rejection method for generating Poisson random
 // variables", 1993).
 struct Poisson {
@@ -94,7 +108,6 @@ struct Poisson {
         }
         double b = 0.931 + 2.53 * ::sqrt(mean), a = -0.059 + 0.02483 * b;
         double inverse_alpha = 1.1239 + 1.1328 / (b - 3.4), accepted = 0.9277 - 3.6224 / (b - 2);
-        double log_mean = ::log(mean);
         for (;;) {
             two_uniform(source, u, v);
             double distance = 0.5 - ::fabs(u);
@@ -102,7 +115,7 @@ struct Poisson {
             if (distance >= 0.07 && v <= accepted) return int64(k);
             if (!(k >= 0) || (distance < 0.013 && v > distance)) continue;
             if (::log(v * inverse_alpha / (a / (distance * distance) + b)) <=
-                k * log_mean - mean - ::lgamma(k + 1)) {
+                -deviance(k, mean) - stirling_remainder(k)) {
                 return int64(k);
             }
         }
@@ -118,6 +131,12 @@ struct Binomial {
         bool rare = p <= 0.5;
         double k = successes(source, n, rare ? p : 1 - p);
         return int64(rare ? k : n - k);
+    }
+
+    // The logarithm of 1 / the probability of k successes, and a number that does not depend on k.
+    __device__ static double rarity(double k, double n, double p) {
+        return deviance(k, n * p) + stirling_remainder(k) + deviance(n - k, n * (1 - p)) +
+               stirling_remainder(n - k);
     }
 
     // p is at most 1/2.
@@ -136,8 +155,7 @@ struct Binomial {
         double deviation = ::sqrt(n * p * (1 - p));
         double b = 1.15 + 2.53 * deviation, a = -0.0873 + 0.0248 * b + 0.01 * p;
         double alpha = (2.83 + 5.1 / b) * deviation, accepted = 0.92 - 4.2 / b;
-        double log_odds = ::log(odds), mode = ::floor((n + 1) * p);
-        double at_mode = ::lgamma(mode + 1) + ::lgamma(n - mode + 1);
+        double at_mode = rarity(::floor((n + 1) * p), n, p);
         for (;;) {
             two_uniform(source, u, v);
             double distance = 0.5 - ::fabs(u);
@@ -145,7 +163,7 @@ struct Binomial {
             if (!(k >= 0 && k <= n)) continue;
             if (distance >= 0.07 && v <= accepted) return k;
             if (::log(v * alpha / (a / (distance * distance) + b)) <=
-                at_mode - ::lgamma(k + 1) - ::lgamma(n - k + 1) + (k - mode) * log_odds) {
+                at_mode - rarity(k, n, p)) {
                 return k;
             }
         }

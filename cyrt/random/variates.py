@@ -24,7 +24,8 @@ from cyrt.ops.functions import exp, isfinite, sigmoid
 from cyrt.ops.manipulation import concat, stack
 from cyrt.ops.matmul import matmul
 from cyrt.ops.reduce import all as all_of
-from cyrt.ops.reduce import logsumexp
+from cyrt.ops.reduce import max as greatest
+from cyrt.ops.reduce import sum as total
 from cyrt.ops.shapes import permute_dims
 from cyrt.ops.ternary import where
 from cyrt.random.distributions import (
@@ -302,8 +303,11 @@ def dirichlet(
     outer = common_shape(name, () if size is None else size, array[..., 0])
     shape = (*outer, array.shape[-1])
     logs = _drawn("log_gamma", bits, name, {"alpha": array}, shape, each, device)
-    logs -= logsumexp(logs, axis=-1, keepdims=True)
-    return exp(logs, out=logs)
+    # Logarithms of small shapes are large: their differences have smaller rounding errors.
+    logs -= greatest(logs, axis=-1, keepdims=True)
+    numbers = exp(logs, out=logs)
+    numbers /= total(numbers, axis=-1, keepdims=True)
+    return numbers
 
 
 @keyed

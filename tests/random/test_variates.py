@@ -76,6 +76,15 @@ def test_poisson(mean):
         fits_counts(x, stats.poisson(mean))
 
 
+def fits_normal(counts, mean, deviation):
+    fits(cyrt.asarray((counts.numpy() - mean) / deviation), stats.norm)
+
+
+@pytest.mark.parametrize("mean", [1e14, 1e16, 2.0**61])
+def test_poisson_of_a_large_mean(mean):
+    fits_normal(random.poisson(mean, N, key=random.key(2)), mean, mean**0.5)
+
+
 @pytest.mark.parametrize(
     ("n", "p"),
     [
@@ -94,6 +103,12 @@ def test_binomial(n, p):
     assert x.numpy().min() >= 0
     assert x.numpy().max() <= n
     fits_counts(x, stats.binom(n, p))
+
+
+@pytest.mark.parametrize(("n", "p"), [(10**15, 1e-9), (2**52, 0.5), (2**53 - 1, 0.9)])
+def test_binomial_of_many_trials(n, p):
+    x = random.binomial(n, p, N, key=random.key(4))
+    fits_normal(x, n * p, (n * p * (1 - p)) ** 0.5)
 
 
 def test_binomial_at_its_ends():
@@ -172,6 +187,10 @@ def test_dirichlet():
     assert np.allclose(host(x).sum(-1), 1, atol=1e-5)
     for i, each in enumerate(alpha):
         fits(x[:, i], stats.beta(each, sum(alpha) - each))
+    # The sum is 1 also of numbers whose logarithms are large.
+    x = random.dirichlet([1e-3, 2e-3], N, key=random.key(6))
+    assert np.allclose(host(x).sum(-1), 1, atol=1e-6)
+    assert np.allclose(host(x).mean(0), [1 / 3, 2 / 3], atol=0.02)
     several = cyrt.asarray([[1.0, 1.0], [30.0, 10.0]])
     x = host(random.dirichlet(several, (4000, 2), key=random.key(6)))
     assert x.shape == (4000, 2, 2)
