@@ -863,6 +863,9 @@ def lu_solve(lu_and_pivots, b, /, trans=0, *, check=True):
     >>> cyrt.linalg.lu_solve(factors, cyrt.asarray([9.0, 8.0]))
     Array([2., 3.], dtype=float32)
     """
+    if not isinstance(lu_and_pivots, (tuple, list)) or len(lu_and_pivots) != 2:
+        raise TypeError("lu_solve: expected the factors and pivots of lu_factor() as a tuple, got "
+                        f"{show(lu_and_pivots)}")
     if recording and (is_followed(b) or is_followed(lu_and_pivots[0])):
         return record_call(lu_solve, (lu_and_pivots, b, trans, check))
     cdef Array a, pivots, right

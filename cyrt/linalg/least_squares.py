@@ -76,7 +76,8 @@ def pinv(x: Array, /, *, rtol: Any = None, hermitian: bool = False) -> Array:
     else:
         left, values, right = svd_of("pinv", array)
         sizes = values
-    kept = sizes > relative_tolerance(array, rtol) * greatest_or_zero(sizes)
+    tolerance = relative_tolerance("pinv: rtol", array, rtol)
+    kept = sizes > tolerance * greatest_or_zero(sizes, (-1,), True)
     inverse = where(kept, 1 / where(kept, values, 1.0), 0.0)
     return matmul(adjoint(right) * inverse[..., None, :], adjoint(left))
 
@@ -144,15 +145,16 @@ def lstsq(a: Array, b: Array, rcond: float | None = None) -> tuple[Array, Array,
 
 def _solution(name: str, a: Array, b: Array, rcond: float | None) -> tuple[Array, Array, Array]:
     """Return the solutions, the ranks and the singular values."""
-    if isinstance(rcond, (int, float)) and rcond < 0:
-        rcond = float(finfo(a.dtype).eps)
+    tolerance = relative_tolerance(f"{name}: rcond", a, rcond)
+    if isinstance(tolerance, float) and tolerance < 0:
+        tolerance = float(finfo(a.dtype).eps)
     left, values, right = svd_of(name, a)
-    kept = values > relative_tolerance(a, rcond) * greatest_or_zero(values)
+    kept = values > tolerance * greatest_or_zero(values, (-1,), True)
     inverse = where(kept, 1 / where(kept, values, 1.0), 0.0)
     # The gradient of the pseudoinverse, unlike that of the vectors, is finite for equal singular
     # values.
     if follows([a]):
-        x = matmul(pinv(a, rtol=relative_tolerance(a, rcond)), b)
+        x = matmul(pinv(a, rtol=tolerance), b)
     else:
         x = matmul(adjoint(right), inverse[..., :, None] * matmul(adjoint(left), b))
     return x, count_nonzero(kept, axis=-1), values

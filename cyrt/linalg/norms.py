@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import inf
+from numbers import Integral, Real
 from typing import Any
 
 from cyrt.error_text import show
@@ -55,7 +56,7 @@ def _vector(x: Array, axes: tuple[int, ...], keepdims: bool, order: Any) -> Arra
         return found
     sizes = magnitude(x)
     if order == inf:
-        return greatest(sizes, axis=axes, keepdims=keepdims)
+        return greatest_or_zero(sizes, axes, keepdims)
     if order == -inf:
         return least(sizes, axis=axes, keepdims=keepdims)
     if order == 1:
@@ -105,10 +106,15 @@ def vector_norm(
     Array(5., dtype=float32)
     """
     array = _floating(x, "vector_norm: x")
-    if isinstance(ord, bool) or not isinstance(ord, (int, float)):
-        raise TypeError(f"vector_norm: ord: expected a number, got {show(ord)}")
+    order = _order_of_vectors("vector_norm", ord)
     keep = check_bool(keepdims, "vector_norm: keepdims")
-    return _vector(array, axes_of(axis, array.ndim), keep, ord)
+    return _vector(array, axes_of(axis, array.ndim), keep, order)
+
+
+def _order_of_vectors(name: str, ord: Any) -> int | float:
+    if isinstance(ord, bool) or not isinstance(ord, Real):
+        raise TypeError(f"{name}: ord: expected a number, got {show(ord)}")
+    return int(ord) if isinstance(ord, Integral) else float(ord)
 
 
 def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: float | str | None = "fro") -> Array:
@@ -161,7 +167,7 @@ def _matrix(
         found = (
             total(values, axis=-1)
             if ord == "nuc"
-            else greatest(values, axis=-1)
+            else greatest_or_zero(values, (-1,), False)
             if ord == 2
             else least(values, axis=-1)
         )
@@ -170,8 +176,9 @@ def _matrix(
         # Columns are summed for 1; then the reduction is along the other axis.
         summed = -2 if ord in (1, -1) else -1
         sums = total(magnitude(array), axis=summed, keepdims=True)
-        reduce = greatest if ord > 0 else least
-        return reduce(sums, axis=(-2, -1), keepdims=keep)
+        if ord > 0:
+            return greatest_or_zero(sums, (-2, -1), keep)
+        return least(sums, axis=(-2, -1), keepdims=keep)
     raise ValueError(
         f"{name}: {argument}: expected 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, got {show(ord)}"
     )
@@ -220,7 +227,7 @@ def norm(
     if ord is None:
         return _vector(array, axes, keep, 2)
     if len(axes) == 1:
-        return vector_norm(array, axis=axes, keepdims=keep, ord=ord)  # type: ignore[arg-type]
+        return _vector(array, axes, keep, _order_of_vectors("norm", ord))
     if len(axes) != 2:
         raise ValueError(f"norm: ord {show(ord)}: expected one or two axes, got {len(axes)}")
     found = _matrix("norm", moveaxis(array, axes, (-2, -1)), False, ord)
@@ -272,7 +279,9 @@ def cond(x: Array, p: float | str | None = None) -> Array:
                 f"cond: x: a matrix of shape {array.shape[-2:]} has no condition number"
             )
         first, last = values[..., 0], values[..., -1]
-        return last / first if p == -2 else first / last
+        above, below = (last, first) if p == -2 else (first, last)
+        # Both are 0 for a matrix of zeros.
+        return where(below == 0, inf, above / below)
     inverse, info = inverse_of("cond", array, False)
     regular = info == 0
     inverse = where(regular[..., None, None], inverse, 0.0)
@@ -323,20 +332,30 @@ def matrix_rank(
     else:
         values = singular_values_of("matrix_rank", array)
     if tol is None:
-        tol = relative_tolerance(array, rtol) * greatest_or_zero(values)
-    elif isinstance(tol, Array):
-        tol = tol[..., None]
+        tol = relative_tolerance("matrix_rank: rtol", array, rtol)
+        tol = tol * greatest_or_zero(values, (-1,), True)
+    else:
+        tol = _tolerance("matrix_rank: tol", tol)
     return count_nonzero(values > tol, axis=-1)
 
 
-def greatest_or_zero(values: Array) -> Array | float:
-    """The greatest of the singular values of each matrix, with an axis of size 1; 0 if there are
-    none."""
-    return greatest(values, axis=-1, keepdims=True) if values.shape[-1] else 0.0
+def greatest_or_zero(values: Array, axes: tuple[int, ...], keepdims: bool) -> Array:
+    """The greatest of numbers that are not negative; 0 if there are none."""
+    empty = any(values.shape[axis] == 0 for axis in axes)
+    return greatest(values, axis=axes, keepdims=keepdims, initial=0 if empty else None)
 
 
-def relative_tolerance(x: Array, rtol: Any) -> Any:
-    """A tolerance relative to the greatest singular value, as a number or with an axis for them."""
+def _tolerance(name: str, value: Any) -> Any:
+    """A tolerance for singular values, as a number, or an array with an axis for them."""
+    if isinstance(value, Array):
+        return value[..., None]
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name}: expected a number or an Array, got {show(value)}")
+    return float(value)
+
+
+def relative_tolerance(name: str, x: Array, rtol: Any) -> Any:
+    """A tolerance relative to the greatest singular value."""
     if rtol is None:
         return max(x.shape[-2:]) * float(finfo(x.dtype).eps)
-    return rtol[..., None] if isinstance(rtol, Array) else rtol
+    return _tolerance(name, rtol)

@@ -208,6 +208,9 @@ def test_refusals():
         linalg.cholesky(square, upper="yes")
     with pytest.raises(ValueError, match="lu_solve: expected int32 pivots"):
         linalg.lu_solve((square, cyrt.ones(2)), square)
+    for factors in (square, (square,)):
+        with pytest.raises(TypeError, match="lu_solve: expected the factors and pivots"):
+            linalg.lu_solve(factors, square)
 
 
 def test_integers_become_float32():

@@ -58,11 +58,28 @@ def test_norms_of_matrices(rng, dtype, order):
     close(linalg.norm(cyrt.asarray(x[0]), order), expected[0])
 
 
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0)])
+@pytest.mark.parametrize("order", [None, "fro", "nuc", 1, 2, np.inf])
+def test_norms_of_nothing(shape, order):
+    assert linalg.norm(cyrt.zeros(shape), order).item() == 0
+    assert linalg.matrix_norm(cyrt.zeros((2, *shape)), ord=order).tolist() == [0, 0]
+    if order not in ("fro", "nuc"):
+        ord = 2 if order is None else order
+        assert linalg.vector_norm(cyrt.zeros((2, 0)), axis=1, ord=ord).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("order", [np.int64(1), np.float32(3), np.float64(np.inf)])
+def test_orders_that_are_numbers_of_numpy(order):
+    x = cyrt.asarray([3.0, -4.0])
+    assert linalg.norm(x, order) == linalg.norm(x, float(order))
+    assert linalg.vector_norm(x, ord=order) == linalg.norm(x, float(order))
+
+
 @pytest.mark.parametrize("order", [None, "fro", 1, -1, 2, -2, np.inf])
 def test_condition_numbers(rng, order):
     x = normal(rng, (3, 4, 4))
     close(linalg.cond(cyrt.asarray(x), order), np.linalg.cond(x, order), 1e-8)
-    assert linalg.cond(cyrt.zeros((2, 2)), 1).item() == np.inf
+    assert linalg.cond(cyrt.zeros((2, 2)), order).item() == np.inf
 
 
 def test_ranks(rng):
@@ -194,6 +211,18 @@ def test_refusals():
         linalg.norm(cyrt.ones((2, 2, 2)), 1)
     with pytest.raises(ValueError, match="matrix_rank: expected tol or rtol"):
         linalg.matrix_rank(square, 1.0, rtol=1.0)
+    with pytest.raises(TypeError, match="norm: ord: expected a number, got 'fro'"):
+        linalg.norm(cyrt.ones(3), "fro")
+    for what, function in (
+        ("matrix_rank: tol", lambda tolerance: linalg.matrix_rank(square, tolerance)),
+        ("matrix_rank: rtol", lambda tolerance: linalg.matrix_rank(square, rtol=tolerance)),
+        ("pinv: rtol", lambda tolerance: linalg.pinv(square, rtol=tolerance)),
+        ("lstsq: rcond", lambda tolerance: linalg.lstsq(square, square, tolerance)),
+        ("polyfit: rcond", lambda tolerance: linalg.polyfit(square[0], square[0], 1, tolerance)),
+    ):
+        for tolerance in ("warn", np.ones(1), True):
+            with pytest.raises(TypeError, match=f"^{what}: expected a number or an Array, got "):
+                function(tolerance)
     with pytest.raises(ValueError, match="lstsq: expected shapes"):
         linalg.lstsq(square, cyrt.ones(3))
     with pytest.raises(ValueError, match="polyfit: deg"):
