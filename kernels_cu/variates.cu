@@ -162,8 +162,7 @@ struct Binomial {
             double k = ::floor((2 * a / distance + b) * u + n * p + 0.5);
             if (!(k >= 0 && k <= n)) continue;
             if (distance >= 0.07 && v <= accepted) return k;
-            if (::log(v * alpha / (a / (distance * distance) + b)) <=
-                at_mode - rarity(k, n, p)) {
+            if (::log(v * alpha / (a / (distance * distance) + b)) <= at_mode - rarity(k, n, p)) {
                 return k;
             }
         }
