@@ -26,7 +26,7 @@ from cyrt.ops.broadcasting import broadcast_to
 from cyrt.ops.copy import astype, copy
 from cyrt.ops.creation import empty, zeros
 from cyrt.ops.functions import abs as magnitude
-from cyrt.ops.functions import conj, isnan, log, sign
+from cyrt.ops.functions import conj, exp, isnan, log, sign
 from cyrt.ops.grids import eye, tril, triu
 from cyrt.ops.matmul import matmul, matrix_transpose
 from cyrt.ops.reduce import any as any_of
@@ -101,9 +101,10 @@ def determinant(x: Array, logarithm: bool) -> Any:
     found = diagonal(a, 0, -2, -1)
     swaps = total(pivots != arange(x.shape[-1], dtype="int32", device=x.device), axis=-1)
     parity = 1 - 2 * astype(swaps % 2, found.real.dtype)
-    if not logarithm:
-        return prod(found, axis=-1) * parity
-    return prod(sign(found), axis=-1) * parity, total(log(magnitude(found)), axis=-1)
+    signs = prod(sign(found), axis=-1) * parity
+    logarithms = total(log(magnitude(found)), axis=-1)
+    # A product of the elements may overflow on the way to a determinant that does not.
+    return (signs, logarithms) if logarithm else signs * exp(logarithms)
 
 
 def triangular(

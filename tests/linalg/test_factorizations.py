@@ -115,6 +115,20 @@ def test_determinants(rng, dtype, n):
     )
 
 
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("n", [4, 33, 64])
+def test_products_of_pivots_do_not_overflow(rng, dtype, n):
+    large = np.sqrt(np.finfo(dtype).max) * 1e3
+    pivots = np.ones(n)
+    pivots[: n // 2 * 2 : 2], pivots[1::2] = large, 2 / large
+    signs = 1j ** np.arange(n) if np.dtype(dtype).kind == "c" else 1
+    for each in (pivots, pivots[::-1], np.sort(pivots), rng.permutation(pivots)):
+        x = np.diag(each * signs).astype(dtype)
+        expected = 2.0 ** (n // 2) * np.prod(np.ones(n) * signs)
+        np.testing.assert_allclose(linalg.det(cyrt.asarray(x)).numpy(), expected, rtol=1e-5)
+    assert linalg.det(cyrt.asarray(np.diag([large, large]).astype(dtype))).item().real == np.inf
+
+
 def test_determinants_of_singular_matrices():
     x = cyrt.asarray(np.ones((2, 3, 3), np.float32))
     assert linalg.det(x).tolist() == [0, 0]
