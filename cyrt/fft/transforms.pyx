@@ -161,9 +161,10 @@ cdef Array along(Array x, int axis, long long n, Norm norm, Kind kind, bint inve
 # -- transforms by a library -----------------------------------------------------------------------
 
 
-cdef Array by_library(Array x, Transform* transform, int rank):
+cdef Array by_library(Array x, const Transform* transform, int rank):
     """Transform along adjacent axes, the last one of which is the transform's, by the library;
     return None if it does not provide the transform."""
+    cdef Transform served = transform[0]    # own kernels may still need the one of x as it is
     cdef Operand[2] operands
     cdef Array out
     cdef int spectrum = COMPLEX128 if is_wide(x) else COMPLEX64
@@ -172,9 +173,10 @@ cdef Array by_library(Array x, Transform* transform, int rank):
         if not transform.inverse:
             return None
         x = proper_half(x, transform.axis, transform.n, spectrum)
+        served.kind &= ~FFT_REAL_IN
     elif not transform.half:
         x = cast(x, spectrum) if x.code != spectrum else x
-        transform.kind = 0
+        served.kind &= ~FFT_REAL_IN
     elif transform.inverse:     # into half a spectrum, it computes the forward transform only
         return None
     if rank > 1:
@@ -184,7 +186,7 @@ cdef Array by_library(Array x, Transform* transform, int rank):
     set_operand(&operands[0], out)
     set_operand(&operands[1], x)
     if not record_library_fft(encoder_of(current_state(device_of(out))), spectrum, operands,
-                              x.ndim_, x.dims, transform, rank):
+                              x.ndim_, x.dims, &served, rank):
         return None
     if transform.scale != 1:
         multiply(out, transform.scale, out=out)

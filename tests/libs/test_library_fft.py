@@ -105,6 +105,16 @@ def test_imaginary_parts_that_have_no_effect(standin):
     assert standin.made == 4
 
 
+@pytest.mark.parametrize("status", [0, 16])
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in REAL])
+def test_real_inputs_count_as_complex_numbers(standin, name, status):
+    standin.status = status
+    for dtype in (np.float32, np.float64, np.int32):
+        for shape in ((20,), (3, 11), (2, 3, 8)):
+            x = (10 * numbers(shape, True, np.float64)).astype(dtype)
+            check(name, x, width=np.float64 if dtype is np.float64 else np.float32)
+
+
 def test_a_known_transform_is_not_learned_again(standin):
     x = numbers((4, 12), False)
     for _ in range(3):
