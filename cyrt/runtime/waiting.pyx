@@ -264,7 +264,9 @@ def drain(double seconds):
         state = states[ordinal]
         while state != NULL and not faulted[ordinal]:
             try:
-                if not wait_until(state, end):
+                if wait_until(state, end):
+                    raise_failure(state)
+                else:
                     busy.add(ordinal)
             except Exception as error:
                 errors.append(error)

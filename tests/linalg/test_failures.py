@@ -85,6 +85,24 @@ def test_whatever_waits_raises(wait):
     wait()
 
 
+@pytest.mark.parametrize("commit", ["", "cyrt.commit()"])
+def test_failures_that_no_call_has_raised_are_printed_at_exit(python, commit):
+    done = python(f"""
+        import cyrt
+        cyrt.linalg.inv(cyrt.zeros((2, 2)))
+        {commit}
+        with cyrt.Stream():
+            cyrt.linalg.cholesky(-cyrt.eye(2))
+        """)
+    assert done.returncode == 1
+    lines = sorted(done.stderr.splitlines())
+    begin = "cyrt: work that nobody waited for failed: "
+    assert [each.partition(" (")[0] for each in lines] == [
+        begin + "cholesky: matrix 0 is not positive definite",
+        begin + "inv: matrix 0 is singular",
+    ]
+
+
 def test_a_stream_raises_its_own_failures():
     stream = cyrt.Stream()
     with stream:
