@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any, SupportsIndex
 
 from cyrt.dtypes import DEFAULTS
 from cyrt.dtypes import dtype as _dtype
 from cyrt.ndarray import Array
 from cyrt.ops.arange import arange
-from cyrt.ops.arguments import axes_of, check_array, int_of
+from cyrt.ops.arguments import axes_of, check_array, int_of, type_name
 from cyrt.ops.copy import astype
 from cyrt.ops.manipulation import roll
 
@@ -87,6 +88,8 @@ def _multiples(name: str, n: Any, d: float, dtype: Any, device: Any, *, whole: b
     points = int_of(n, f"{name}: n")
     if points < 1:
         raise ValueError(f"{name}: n: expected 1 or more points, got {points}")
+    if not isinstance(d, Real):
+        raise TypeError(f"{name}: d: expected a number, got {type_name(d)}")
     kind = DEFAULTS["f"] if dtype is None else _dtype(dtype)
     if kind.kind != "f":
         raise TypeError(f"{name}: dtype: expected a real floating-point type, got {kind}")

@@ -83,7 +83,7 @@ def lu(x: Array) -> tuple[Array, Array]:
         end = min(j + PANEL, steps)
         panel, rows = lu_of(a[..., j:, j:end])
         pivots[..., j:end] = rows + j
-        a[..., j:, :] = exchange_rows(a[..., j:, :], rows, False)
+        a[..., j:, :], _ = exchange_rows(a[..., j:, :], rows, False, True)
         a[..., j:, j:end] = panel
         if end < n:
             right, _ = triangular_of(
@@ -138,7 +138,8 @@ def solve(name: str, a: Array, b: Array | None, check: bool) -> tuple[Array, Arr
     factors, pivots = lu(a)
     if b is None:
         b = broadcast_to(eye(a.shape[-1], dtype=a.dtype, device=a.device), a.shape)
-    right, _ = triangular("lu", factors, exchange_rows(b, pivots, False), True, 0, True, True)
+    right, _ = exchange_rows(b, pivots, False, True)
+    right, _ = triangular("lu", factors, right, True, 0, True, True)
     x, _ = triangular(name, factors, right, False, 0, False, check)
     if check:
         return x, None

@@ -25,7 +25,7 @@ from cyrt.error_text import show
 from cyrt.graph.recorder cimport encoder_of
 from cyrt.linalg.library_calls cimport factors_all
 from cyrt.ndarray cimport Array, as_contiguous, device_of, new_array_on, set_operand, shape_of
-from cyrt.ops.arguments import check_array, check_bool
+from cyrt.ops.arguments import check_array, check_bool, is_int
 from cyrt.ops.broadcasting import broadcast_shapes, broadcast_to
 from cyrt.ops.copy cimport cast, check_device
 from cyrt.ops.creation import zeros
@@ -116,7 +116,8 @@ cdef Array matrices_of(str name, str argument, object x):
     return in_own_type(name, array)
 
 
-cdef inline Array in_own_type(str name, Array array):
+cpdef Array in_own_type(str name, Array array):
+    """Return an operand in a type that has kernels; integers become float32."""
     cdef int code = own_codes[array.code]
     if code < 0:
         refuse_type(name, array.code)
@@ -131,6 +132,14 @@ cdef Array square_of(str name, str argument, object x):
     return array
 
 
+cdef inline unsigned int size_at(Array a, int axis) except? 0xffff_ffff:
+    """Return a size of matrices, whose rows and columns kernels count in int."""
+    if a.dims[axis] > 0x7fff_ffff:
+        raise ValueError(f"expected matrices of at most 2**31 - 1 rows and columns, got shape "
+                         f"{shape_of(a)}")
+    return <unsigned int>a.dims[axis]
+
+
 cdef tuple batch_shape(Array a):
     return tuple_of_sizes(a.ndim_ - 2, a.dims)
 
@@ -139,16 +148,13 @@ cdef Array begin(Call* call, Array a):
     """Set the call's matrices; return them contiguous. The caller keeps them."""
     cdef int d
     memset(call, 0, sizeof(call[0]))
+    call.params.m, call.params.n = size_at(a, a.ndim_ - 2), size_at(a, a.ndim_ - 1)
     a = as_contiguous(a)
     call.stream = current_state(device_of(a))
     call.code = a.code
     call.batch = 1
     for d in range(a.ndim_ - 2):
         call.batch *= a.dims[d]
-    if a.dims[a.ndim_ - 2] > 0xffff_ffff or a.dims[a.ndim_ - 1] > 0xffff_ffff:
-        raise ValueError(f"matrices of shape {shape_of(a)} are too large")
-    call.params.m = <unsigned int>a.dims[a.ndim_ - 2]
-    call.params.n = <unsigned int>a.dims[a.ndim_ - 1]
     set_operand(&call.operands[A], a)
     return a
 
@@ -230,19 +236,20 @@ cdef unsigned int triangle_flag(str name, object UPLO) except? 0xffff_ffff:
     if UPLO == "L" or UPLO == "l":
         return 0
     if UPLO != "U" and UPLO != "u":
-        raise ValueError(f"{name}: UPLO: expected 'L' or 'U', got {UPLO!r}")
+        raise ValueError(f"{name}: UPLO: expected 'L' or 'U', got {show(UPLO)}")
     return LINALG_UPPER
 
 
 cdef unsigned int trans_flags(object trans) except? 0xffff_ffff:
-    if trans == 0 or trans == "N":
-        return 0
-    if trans == 1 or trans == "T":
-        return LINALG_TRANSPOSED
-    if trans != 2 and trans != "C":
-        raise ValueError("solve_triangular: trans: expected 0, 1, 2, 'N', 'T' or 'C', got "
-                         f"{trans!r}")
-    return LINALG_TRANSPOSED | LINALG_CONJUGATE
+    if is_int(trans) or isinstance(trans, str):
+        if trans == 0 or trans == "N":
+            return 0
+        if trans == 1 or trans == "T":
+            return LINALG_TRANSPOSED
+        if trans == 2 or trans == "C":
+            return LINALG_TRANSPOSED | LINALG_CONJUGATE
+    raise ValueError("solve_triangular: trans: expected 0, 1, 2, 'N', 'T' or 'C', got "
+                     f"{show(trans)}")
 
 
 # -- parts of larger matrices, for cyrt/linalg/blocked.py ----------------------------------------
@@ -273,8 +280,9 @@ cdef object factor_lu(Call* call, Array a):
     return named(LUResult, lu, pivots)
 
 
-def exchange_rows(Array b, Array pivots, bint backwards):
-    """Return right-hand sides with their rows exchanged as pivots say, or exchanged back."""
+def exchange_rows(Array b, Array pivots, bint backwards, bint check):
+    """Exchange rows of right-hand sides as pivots say, or exchange them back; return the result,
+    and where matrices failed, or None if errors are raised."""
     cdef Call call
     cdef Array result
     b = begin(&call, b)
@@ -284,8 +292,7 @@ def exchange_rows(Array b, Array pivots, bint backwards):
     call.params.flags = LINALG_TRANSPOSED if backwards else 0
     set_operand(&call.operands[B], pivots)
     result = new_result(&call, X, b.code, b, 2, call.params.m, call.params.k)
-    run(&call, EXCHANGE, b, "lu_solve", NO_EXCHANGE, True)
-    return result
+    return result, run(&call, EXCHANGE, b, "lu_solve", NO_EXCHANGE, check)
 
 
 def factor_panel(Array a):
@@ -312,7 +319,7 @@ def triangular_of(str name, Array a, Array b, bint lower, trans, bint unit, bint
     cdef Call call
     a = begin(&call, a)
     call.params.flags = triangular_flags(lower, trans, unit)
-    call.params.k = <unsigned int>b.dims[b.ndim_ - 1]
+    call.params.k = size_at(b, b.ndim_ - 1)
     return solve_triangles(&call, name, a, b, check)
 
 
@@ -402,7 +409,7 @@ cdef tuple solve_any_triangular(str name, Array a, Array b, bint lower, trans, b
     cdef Call call
     cdef Array own = begin(&call, a)
     call.params.flags = triangular_flags(lower, trans, unit)
-    call.params.k = <unsigned int>b.dims[b.ndim_ - 1]
+    call.params.k = size_at(b, b.ndim_ - 1)
     if not fits(call.stream, TRIANGULAR, call.code, &call.params):
         return blocked().triangular(name, a, b, lower, trans, unit, check)
     return solve_triangles(&call, name, own, b, check)
@@ -676,6 +683,15 @@ cdef bint are_joined(Array a, object x) except -1:
         and device_of(b) == device_of(a)
 
 
+cpdef tuple joined_batch(str name, Array a, Array b):
+    """Return the broadcast shape of the batches of matrices and right-hand sides."""
+    try:
+        return broadcast_shapes(batch_shape(a), batch_shape(b))
+    except ValueError:
+        raise ValueError(f"{name}: matrices of shape {shape_of(a)} and right-hand sides of shape "
+                         f"{shape_of(b)}: their leading dimensions do not broadcast") from None
+
+
 cdef tuple joined(str name, Array a, str argument, object x):
     """Return matrices and right-hand sides in one type with broadcast batches, and whether the
     right-hand side is a vector."""
@@ -700,7 +716,7 @@ cdef tuple joined(str name, Array a, str argument, object x):
                          f"{shape_of(<Array>x)}: the sizes {a.dims[a.ndim_ - 1]} and "
                          f"{b.dims[b.ndim_ - 2]} must be equal")
     if batch_shape(a) != batch_shape(b):
-        batch = broadcast_shapes(batch_shape(a), batch_shape(b))
+        batch = joined_batch(name, a, b)
         a = broadcast_to(a, batch + tuple_of_sizes(2, a.dims + a.ndim_ - 2))
         b = broadcast_to(b, batch + tuple_of_sizes(2, b.dims + b.ndim_ - 2))
     return a, b, vector
@@ -755,8 +771,8 @@ cdef object solved(str name, object x1, object x2, object check):
     else:
         a, b, vector = joined(name, a, "x2", x2)
     _kept = begin(&call, a)
+    call.params.k = size_at(b, b.ndim_ - 1)
     b = as_contiguous(b)
-    call.params.k = <unsigned int>b.dims[b.ndim_ - 1]
     if is_whole(&call, SOLVE):
         set_operand(&call.operands[B], b)
         result = new_result(&call, X, a.code, a, 2, call.params.n, call.params.k)
@@ -842,7 +858,7 @@ def lu_solve(lu_and_pivots, b, /, trans=0, *, check=True):
     trans : int
         The system: ``a @ x = b`` for 0, ``a.mT @ x = b`` for 1, and ``conj(a).mT @ x = b`` for 2.
     check : bool
-        As for :func:`solve_triangular`.
+        As for :func:`solve_triangular`; a matrix whose pivots are not rows below has failed, too.
 
     Returns
     -------
@@ -864,8 +880,8 @@ def lu_solve(lu_and_pivots, b, /, trans=0, *, check=True):
     Array([2., 3.], dtype=float32)
     """
     if not isinstance(lu_and_pivots, (tuple, list)) or len(lu_and_pivots) != 2:
-        raise TypeError("lu_solve: expected the factors and pivots of lu_factor() as a tuple, got "
-                        f"{show(lu_and_pivots)}")
+        raise TypeError("lu_solve: lu_and_pivots: expected the two Arrays that lu_factor returns, "
+                        f"got {show(lu_and_pivots)}")
     if recording and (is_followed(b) or is_followed(lu_and_pivots[0])):
         return record_call(lu_solve, (lu_and_pivots, b, trans, check))
     cdef Array a, pivots, right
@@ -878,19 +894,19 @@ def lu_solve(lu_and_pivots, b, /, trans=0, *, check=True):
     if pivots.code != INT32 or shape_of(pivots) != places_shape:
         raise ValueError(f"lu_solve: expected int32 pivots of shape {places_shape}, got "
                          f"{DTYPES[pivots.code]} of shape {shape_of(pivots)}")
-    if trans not in (0, 1, 2):
+    if not is_int(trans) or trans not in (0, 1, 2):
         raise ValueError(f"lu_solve: trans: expected 0, 1 or 2, got {show(trans)}")
     a, right, vector = joined("lu_solve", a, "b", b)
     pivots = as_contiguous(broadcast_to(pivots, tuple_of_sizes(a.ndim_ - 1, a.dims)))
     if trans == 0:
-        right = exchange_rows(right, pivots, False)
+        right, unfit = exchange_rows(right, pivots, False, check)
         right, _ = solve_any_triangular("lu_solve", a, right, True, 0, True, True)
         result, info = solve_any_triangular("lu_solve", a, right, False, 0, False, check)
     else:
         right, info = solve_any_triangular("lu_solve", a, right, False, trans, False, check)
         right, _ = solve_any_triangular("lu_solve", a, right, True, trans, True, True)
-        result = exchange_rows(right, pivots, True)
-    return with_info(result[..., 0] if vector else result, info)
+        result, unfit = exchange_rows(right, pivots, True, check)
+    return with_info(result[..., 0] if vector else result, None if check else info | unfit)
 
 
 # -- QR --------------------------------------------------------------------------------------------

@@ -7,7 +7,13 @@ from typing import Any
 import numpy as np
 
 from cyrt.linalg.blocked import adjoint
-from cyrt.linalg.factorizations import eigenvalues_of, hermitian_of, svd_of
+from cyrt.linalg.factorizations import (
+    eigenvalues_of,
+    hermitian_of,
+    in_own_type,
+    joined_batch,
+    svd_of,
+)
 from cyrt.linalg.norms import greatest_or_zero, relative_tolerance
 from cyrt.ndarray import Array
 from cyrt.ops.arguments import check_array, check_bool, int_of
@@ -18,17 +24,15 @@ from cyrt.ops.functions import sqrt
 from cyrt.ops.inspection import finfo
 from cyrt.ops.manipulation import concat
 from cyrt.ops.matmul import matmul
-from cyrt.ops.promotion import isdtype, result_type
+from cyrt.ops.promotion import result_type
 from cyrt.ops.reduce import count_nonzero
 from cyrt.ops.reduce import sum as total
 from cyrt.ops.ternary import where
 from cyrt.tape import detach, differentiable, follows
 
 
-def _floating(x: Array) -> Array:
-    if isdtype(x.dtype, ("real floating", "complex floating")):
-        return x
-    return astype(x, "float32")
+def _checked(x: Any, name: str, argument: str) -> Array:
+    return in_own_type(name, check_array(x, f"{name}: {argument}"))
 
 
 @differentiable
@@ -69,7 +73,7 @@ def pinv(x: Array, /, *, rtol: Any = None, hermitian: bool = False) -> Array:
     Array([[0.5, 0. ],
            [0. , 0. ]], dtype=float32)
     """
-    array = _floating(check_array(x, "pinv: x"))
+    array = _checked(x, "pinv", "x")
     if check_bool(hermitian, "pinv: hermitian"):
         values, vectors = hermitian_of("pinv", array, True)
         sizes, left, right = magnitude(values), vectors, adjoint(vectors)
@@ -121,7 +125,7 @@ def lstsq(a: Array, b: Array, rcond: float | None = None) -> tuple[Array, Array,
     >>> cyrt.linalg.lstsq(a, cyrt.asarray([1.0, 2.0, 3.0]))[1]
     Array([9.], dtype=float32)
     """
-    a, b = _floating(check_array(a, "lstsq: a")), _floating(check_array(b, "lstsq: b"))
+    a, b = _checked(a, "lstsq", "a"), _checked(b, "lstsq", "b")
     check_devices("lstsq", a=a, b=b)
     vector = b.ndim == 1
     if a.ndim < 2 or b.ndim == 0 or a.shape[-2] != b.shape[0 if vector else -2]:
@@ -132,6 +136,7 @@ def lstsq(a: Array, b: Array, rcond: float | None = None) -> tuple[Array, Array,
     both = result_type(a, b)
     a, b = astype(a, both, copy=False), astype(b, both, copy=False)
     columns = b[:, None] if vector else b
+    joined_batch("lstsq", a, columns)
     x, rank, values = _solution("lstsq", a, columns, rcond)
     (m, n), single = a.shape[-2:], a.ndim == 2 and columns.ndim == 2
     if single and (m <= n or int(rank) < n):
@@ -154,7 +159,7 @@ def _solution(name: str, a: Array, b: Array, rcond: float | None) -> tuple[Array
     # The gradient of the pseudoinverse, unlike that of the vectors, is finite for equal singular
     # values.
     if follows([a]):
-        x = matmul(pinv(a, rtol=tolerance), b)
+        x = matmul(pinv(a, rtol=rcond if isinstance(rcond, Array) else tolerance), b)
     else:
         x = matmul(adjoint(right), inverse[..., :, None] * matmul(adjoint(left), b))
     return x, count_nonzero(kept, axis=-1), values
@@ -196,7 +201,7 @@ def polyfit(x: Array, y: Array, deg: int, rcond: float | None = None) -> Array:
     >>> bool(cyrt.max(abs(cyrt.linalg.polyfit(x, 2 * x + 1, 1) - cyrt.asarray([2.0, 1.0]))) < 1e-5)
     True
     """
-    x, y = _floating(check_array(x, "polyfit: x")), _floating(check_array(y, "polyfit: y"))
+    x, y = _checked(x, "polyfit", "x"), _checked(y, "polyfit", "y")
     degree = int_of(deg, "polyfit: deg")
     if degree < 0:
         raise ValueError(f"polyfit: deg: expected at least 0, got {degree}")
@@ -247,7 +252,7 @@ def roots(p: Array) -> Array:
     >>> cyrt.sort(cyrt.linalg.roots(cyrt.asarray([1.0, -3.0, 2.0])).real).round(3)
     Array([1., 2.], dtype=float32)
     """
-    p = _floating(check_array(p, "roots: p"))
+    p = _checked(p, "roots", "p")
     if p.ndim != 1:
         raise ValueError(f"roots: p: expected one dimension, got shape {p.shape}")
     kind = "complex64" if p.dtype in ("float32", "complex64") else "complex128"

@@ -9,7 +9,7 @@ from typing import Any
 from cyrt.error_text import show
 from cyrt.linalg.factorizations import hermitian_of, inverse_of, singular_values_of
 from cyrt.ndarray import Array
-from cyrt.ops.arguments import axes_of, check_array, check_bool
+from cyrt.ops.arguments import axes_of, check_array, check_bool, check_real
 from cyrt.ops.copy import astype
 from cyrt.ops.functions import abs as magnitude
 from cyrt.ops.functions import sqrt
@@ -348,7 +348,7 @@ def greatest_or_zero(values: Array, axes: tuple[int, ...], keepdims: bool) -> Ar
 def _tolerance(name: str, value: Any) -> Any:
     """A tolerance for singular values, as a number, or an array with an axis for them."""
     if isinstance(value, Array):
-        return value[..., None]
+        return check_real(value, name)[..., None]
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name}: expected a number or an Array, got {show(value)}")
     return float(value)

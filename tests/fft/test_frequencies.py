@@ -30,6 +30,9 @@ def test_what_is_refused():
             function(2.5)
         with pytest.raises(TypeError, match="dtype: expected a real floating-point type, got int"):
             function(4, dtype="int64")
+        for d in ("1", 1j, cyrt.ones(4)):
+            with pytest.raises(TypeError, match="d: expected a number, got "):
+                function(4, d)
     for function in (cyrt.fft.fftshift, cyrt.fft.ifftshift):
         with pytest.raises(TypeError, match="x: expected an Array, got list"):
             function([1, 2])

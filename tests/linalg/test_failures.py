@@ -167,6 +167,18 @@ def test_pivots_of_another_matrix():
         cyrt.synchronize()
 
 
+@pytest.mark.parametrize("trans", [0, 1, 2])
+def test_info_tells_pivots_of_another_matrix(trans):
+    pivots = cyrt.asarray([[0, 1, 2], [7, 1, 2], [0, 0, 2]], dtype="int32")
+    lu = cyrt.stack([cyrt.eye(3), cyrt.eye(3), cyrt.zeros((3, 3))])
+    lu = cyrt.concat([lu, lu[:1]])
+    pivots = cyrt.concat([pivots, pivots[2:]])
+    found, info = linalg.lu_solve((lu, pivots), cyrt.ones((4, 3, 1)), trans, check=False)
+    cyrt.synchronize()
+    assert info.tolist() == [0, 1, 1, 1]
+    assert np.isnan(found.numpy()).all(axis=(1, 2)).tolist() == [False, True, True, True]
+
+
 # Functions that call others: calls with a matrix, and a number for all elements of one that fails.
 COMPOSED = {
     "cond": (linalg.cond, np.nan),
@@ -226,9 +238,56 @@ def test_refusals():
         linalg.cholesky(square, upper="yes")
     with pytest.raises(ValueError, match="lu_solve: expected int32 pivots"):
         linalg.lu_solve((square, cyrt.ones(2)), square)
-    for factors in (square, (square,)):
-        with pytest.raises(TypeError, match="lu_solve: expected the factors and pivots"):
-            linalg.lu_solve(factors, square)
+    for pair in (None, square, (square,) * 3):
+        with pytest.raises(TypeError, match="lu_solve: lu_and_pivots: expected the two Arrays"):
+            linalg.lu_solve(pair, square)
+    for function, x in (
+        (linalg.lu_solve, linalg.lu_factor(square)),
+        (linalg.solve_triangular, square),
+    ):
+        with pytest.raises(ValueError, match=r"trans: expected 0, 1.* got an Array of float32"):
+            function(x, square, trans=square)
+    with pytest.raises(ValueError, match="eigh: UPLO: .* got an Array of float32"):
+        linalg.eigh(square, square)
+
+
+@pytest.mark.parametrize("name", ["solve", "solve_triangular", "lstsq"])
+def test_right_hand_sides_that_are_refused(name):
+    function = getattr(linalg, name)
+    with pytest.raises(
+        ValueError,
+        match=rf"{name}: matrices of shape \(2, 3, 3\) and right-hand "
+        r"sides of shape \(4, 3, 1\): their leading dimensions do not broadcast",
+    ):
+        function(cyrt.ones((2, 3, 3)), cyrt.ones((4, 3, 1)))
+    with pytest.raises(TypeError, match=f"{name}: float16 is not supported"):
+        function(cyrt.eye(3), cyrt.ones(3, dtype="float16"))
+
+
+def test_sizes_that_kernels_cannot_count():
+    long = cyrt.broadcast_to(cyrt.ones(()), (1, 1 << 31))
+    for call in (
+        lambda: linalg.qr(long),
+        lambda: linalg.svdvals(long.mT),
+        lambda: linalg.solve(cyrt.ones((1, 1)), long),
+        lambda: linalg.solve_triangular(cyrt.ones((1, 1)), long),
+        lambda: linalg.lu_solve(linalg.lu_factor(cyrt.ones((1, 1))), long),
+    ):
+        with pytest.raises(ValueError, match=r"at most 2\*\*31 - 1 rows and columns, got shape"):
+            call()
+
+
+@pytest.mark.parametrize("tolerance", ["a", [0.1], 1j, cyrt.asarray(1j)])
+def test_tolerances_are_real_numbers(tolerance):
+    x, b = cyrt.eye(3), cyrt.ones(3)
+    for name, call in {
+        "matrix_rank: rtol": lambda: linalg.matrix_rank(x, rtol=tolerance),
+        "pinv: rtol": lambda: linalg.pinv(x, rtol=tolerance),
+        "lstsq: rcond": lambda: linalg.lstsq(x, b, tolerance),
+        "polyfit: rcond": lambda: linalg.polyfit(b, b, 1, tolerance),
+    }.items():
+        with pytest.raises(TypeError, match=f"{name}: expected a (number|real type)"):
+            call()
 
 
 def test_integers_become_float32():
