@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import inf
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 from cyrt.error_text import show
@@ -64,6 +64,13 @@ def _vector(x: Array, axes: tuple[int, ...], keepdims: bool, order: Any) -> Arra
     return total(astype(sizes != 0, sizes.dtype), axis=axes, keepdims=keepdims)
 
 
+def _order(name: str, order: Any) -> int | float:
+    """Return the order of a norm of vectors."""
+    if isinstance(order, bool) or not isinstance(order, Real):
+        raise TypeError(f"{name}: ord: expected a number, got {show(order)}")
+    return order if isinstance(order, int) else float(order)
+
+
 def vector_norm(
     x: Array,
     /,
@@ -106,15 +113,9 @@ def vector_norm(
     Array(5., dtype=float32)
     """
     array = _floating(x, "vector_norm: x")
-    order = _order_of_vectors("vector_norm", ord)
     keep = check_bool(keepdims, "vector_norm: keepdims")
-    return _vector(array, axes_of(axis, array.ndim), keep, order)
-
-
-def _order_of_vectors(name: str, ord: Any) -> int | float:
-    if isinstance(ord, bool) or not isinstance(ord, Real):
-        raise TypeError(f"{name}: ord: expected a number, got {show(ord)}")
-    return int(ord) if isinstance(ord, Integral) else float(ord)
+    axes = axes_of(axis, array.ndim, "vector_norm: axis")
+    return _vector(array, axes, keep, _order("vector_norm", ord))
 
 
 def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: float | str | None = "fro") -> Array:
@@ -223,11 +224,11 @@ def norm(
     """
     array = _floating(x, "norm: x")
     keep = check_bool(keepdims, "norm: keepdims")
-    axes = axes_of(axis, array.ndim)
+    axes = axes_of(axis, array.ndim, "norm: axis")
     if ord is None:
         return _vector(array, axes, keep, 2)
     if len(axes) == 1:
-        return _vector(array, axes, keep, _order_of_vectors("norm", ord))
+        return _vector(array, axes, keep, _order("norm", ord))
     if len(axes) != 2:
         raise ValueError(f"norm: ord {show(ord)}: expected one or two axes, got {len(axes)}")
     found = _matrix("norm", moveaxis(array, axes, (-2, -1)), False, ord)

@@ -10,7 +10,7 @@ from cyrt.linalg.factorizations import inverse_of, solution_of, square_matrices
 from cyrt.ndarray import Array
 from cyrt.numpy.diagonals import trace as _trace
 from cyrt.numpy.products import cross as _cross
-from cyrt.ops.arguments import check_array, int_of
+from cyrt.ops.arguments import axes_of, check_array, int_of
 from cyrt.ops.broadcasting import broadcast_to
 from cyrt.ops.copy import astype, check_devices, copy
 from cyrt.ops.functions import abs as magnitude
@@ -286,7 +286,8 @@ def tensorsolve(a: Array, b: Array, axes: Sequence[int] | None = None) -> Array:
     a, b = check_array(a, "tensorsolve: a"), check_array(b, "tensorsolve: b")
     check_devices("tensorsolve", a=a, b=b)
     if axes is not None:
-        a = moveaxis(a, tuple(axes), tuple(range(a.ndim - len(axes), a.ndim)))
+        moved = axes_of(axes, a.ndim, "tensorsolve: axes")
+        a = moveaxis(a, moved, tuple(range(a.ndim - len(moved), a.ndim)))
     shape = a.shape[b.ndim :]
     if a.shape[: b.ndim] != b.shape or prod(shape) != b.size:
         raise ValueError(

@@ -19,7 +19,9 @@ def close(found, expected, tolerance=1e-10):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "complex128"])
-@pytest.mark.parametrize("order", [None, 0, 1, -1, 2, 3, 0.5, np.inf, -np.inf])
+@pytest.mark.parametrize(
+    "order", [None, 0, 1, -1, 2, 3, 0.5, np.inf, -np.inf, np.int64(2), np.float32(3)]
+)
 def test_norms_of_vectors(rng, dtype, order):
     x = normal(rng, (3, 4, 5), dtype)
     for axis, keepdims in ((0, False), (-1, True)):
@@ -209,6 +211,12 @@ def test_refusals():
         linalg.matrix_norm(square, ord=3)
     with pytest.raises(ValueError, match="norm: ord 1: expected one or two axes, got 3"):
         linalg.norm(cyrt.ones((2, 2, 2)), 1)
+    with pytest.raises(TypeError, match="^norm: ord: expected a number, got 'nuc'"):
+        linalg.norm(square, "nuc", axis=0)
+    with pytest.raises(ValueError, match=r"^norm: axis: \(0, 0\) names one of 2 axes twice"):
+        linalg.norm(square, axis=(0, 0))
+    with pytest.raises(TypeError, match="^tensorsolve: axes: expected an int, got float"):
+        linalg.tensorsolve(square, cyrt.ones(2), axes=1.0)
     with pytest.raises(ValueError, match="matrix_rank: expected tol or rtol"):
         linalg.matrix_rank(square, 1.0, rtol=1.0)
     with pytest.raises(TypeError, match="norm: ord: expected a number, got 'fro'"):
