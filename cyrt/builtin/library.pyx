@@ -6,6 +6,8 @@ import importlib
 from libc.string cimport memset
 
 from cyrt import settings
+from cyrt.driver.capture_mode cimport relax, restore
+from cyrt.driver.cuda cimport CUstreamCaptureMode
 from cyrt.graph.exact_key cimport forget_launch_plans
 from cyrt.graph.template cimport MOST_OPERANDS, Extent, TemplateKernel, learn, refuse
 from cyrt.libs.library import Unsupported
@@ -44,6 +46,7 @@ cdef Template learn_call(Library library, Key* key, int ordinal, object make,
                          const Operand* operands, int count, size_t written):
     cdef Extent[MOST_OPERANDS] extents
     cdef Template template
+    cdef CUstreamCaptureMode before
     cdef int i, entered
     memset(extents, 0, sizeof(extents))
     for i in range(count):
@@ -52,9 +55,11 @@ cdef Template learn_call(Library library, Key* key, int ordinal, object make,
     try:
         entered = enter(ordinal, context_of(ordinal).epoch,
                         b"a library's call")
+        before = relax()        # the library may allocate memory and load code
         try:
             call = make()
         finally:
+            restore(before)
             leave_quietly(entered)
         if call.workspace:
             extents[count].written, extents[count].workspace = call.workspace, True

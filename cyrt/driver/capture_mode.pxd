@@ -7,7 +7,8 @@
 #   relaxed mode, which permits them, on every thread: the driver does not tell whether a stream is
 #   being captured that cyrt does not know.
 # - The thread's mode is restored before any other code can run on the thread: so the driver still
-#   refuses such calls of other libraries.
+#   refuses such calls of other libraries. Only finalizers and signal handlers may run in the
+#   relaxed mode, where Python functions make, or end, what a library's calls need.
 
 from cyrt.driver.cuda cimport (
     CU_STREAM_CAPTURE_MODE_RELAXED, CUevent, CUresult, CUstream, CUstreamCaptureMode,

@@ -5,6 +5,7 @@ import struct
 
 from libc.string cimport memcmp, memcpy, memset
 
+from cyrt.driver.capture_mode cimport relax, restore
 from cyrt.driver.cuda cimport *
 from cyrt.driver.errors import CudaError
 from cyrt.driver.table cimport check, cu
@@ -80,6 +81,7 @@ def _do_nothing():
 cdef CUgraph capture(Stream stream, object call, tuple addresses, int seed) except NULL:
     """Return the graph of the call, which the caller destroys."""
     cdef StreamState* state = stream.live()
+    cdef CUstreamCaptureMode before
     cdef int attempt, entered
     cdef bint collecting = gc.isenabled()
     handle = <size_t>state.handle
@@ -89,7 +91,11 @@ cdef CUgraph capture(Stream stream, object call, tuple addresses, int seed) exce
     for attempt in range(ATTEMPTS):
         entered = enter(state.ordinal, state.epoch, b"cuStreamBeginCapture")
         try:
-            prepare()
+            before = relax()
+            try:
+                prepare()
+            finally:
+                restore(before)
             gc.disable()
             begin_capture(state, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
             try:

@@ -4,7 +4,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
-from cyrt.driver.capture_mode cimport event_status, stream_status
+from cyrt.driver.capture_mode cimport event_status, relax, restore, stream_status
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport MAX_DEVICES, READY, cu, process
 from cyrt.runtime cimport waiting as _waiting
@@ -237,8 +237,10 @@ cdef void destroy_when_idle(int ordinal, unsigned int epoch, End end, size_t han
 
 
 cdef CUresult drop_reference(size_t handle) noexcept nogil:
+    cdef CUstreamCaptureMode before = relax()
     with gil:
         Py_DECREF(<object><PyObject*>handle)
+    restore(before)
     return CUDA_SUCCESS
 
 
@@ -252,8 +254,10 @@ def release_when_idle(int ordinal, unsigned int epoch, object held):
         context the object is held for ever: what it would give back is gone.
     held : object
     """
+    cdef Ending* entry = new_ending(ordinal, epoch, drop_reference, <size_t><PyObject*>held)
     Py_INCREF(held)
-    destroy_when_idle(ordinal, epoch, drop_reference, <size_t><PyObject*>held)
+    if entry != NULL:       # it waits, since the caller still refers to the object
+        put_back(entry)
 
 
 cdef void free_block_when_unused(const Block* block, End end) noexcept:

@@ -305,6 +305,30 @@ def test_a_call_is_prepared_before_each_capture(library):
     assert Call.prepared == 3
 
 
+def test_a_call_is_prepared_during_the_capture_of_another_library(library):
+    stream, graph, memory = c_void_p(), c_void_p(), c_uint64()
+
+    class Call:
+        def prepare(self):
+            if not memory:
+                library("cuMemAlloc_v2", ctypes.byref(memory), ctypes.c_size_t(64))
+
+        def __call__(self, stream, where):
+            library.add(stream, where)
+
+    vectors = Vectors()
+    with library:
+        library("cuStreamCreate", ctypes.byref(stream), 1)
+        library("cuStreamBeginCapture_v2", stream, 0)  # an allocation of any thread ends it
+    record(Call(), vectors, key=(294,))
+    with library:
+        library("cuStreamEndCapture", stream, ctypes.byref(graph))
+        library("cuGraphDestroy", graph)
+        library("cuStreamDestroy_v2", stream)
+        library("cuMemFree_v2", memory)
+    np.testing.assert_array_equal(vectors.result(), vectors.host[0] + vectors.host[1])
+
+
 def test_a_large_call_is_learned_in_the_memory_of_its_workspace(python):
     """Else the first call would allocate twice as much, or free the one to allocate the other."""
     done = python(

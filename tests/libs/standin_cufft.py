@@ -82,12 +82,10 @@ class Standin(cufft.CuFft):
         self.functions = {name: getattr(self, name) for name in cufft._SIGNATURES}
         self.driver = Driver()
         with self.driver:
-            module, self.kernel, self.table = c_void_p(), c_void_p(), c_uint64()
+            module, self.kernel = c_void_p(), c_void_p()
             code = compiler.compile(SOURCE, arch="compute_90").code
             self.driver("cuModuleLoadData", byref(module), code)
             self.driver("cuModuleGetFunction", byref(self.kernel), module, b"dft")
-            self.driver("cuMemAlloc_v2", byref(self.table), c_size_t(8))
-            self.driver("cuMemcpyHtoD_v2", self.table, byref(c_double(1)), c_size_t(8))
         self.numbers = itertools.count()  # earlier plans may end after a reset
         self.reset()
 
@@ -102,7 +100,10 @@ class Standin(cufft.CuFft):
         return 0
 
     def cufftDestroy(self, plan):
-        self.plans.pop(plan.value, None)
+        table = self.plans.pop(plan.value, {}).get("table")
+        if table:
+            with self.driver:
+                self.driver("cuMemFree_v2", table)
         return 0
 
     def cufftSetAutoAllocation(self, plan, auto):
@@ -121,7 +122,11 @@ class Standin(cufft.CuFft):
         source, target, (batch, workspace, _type) = described[:4], described[4:8], described[8:]
         if self.status or not (source[2] and target[2]):
             return self.status or 4
-        params = _Params(table=self.table.value, batch=batch)
+        table = self.plans[plan.value]["table"] = c_uint64()
+        with self.driver:
+            self.driver("cuMemAlloc_v2", byref(table), c_size_t(8))
+            self.driver("cuMemcpyHtoD_v2", table, byref(c_double(1)), c_size_t(8))
+        params = _Params(table=table.value, batch=batch)
         params.sizes[:] = _three(sizes[:rank])
         real = DATA_TYPES["float32"], DATA_TYPES["float64"]
         params.wide = source[3] in (DATA_TYPES["float64"], DATA_TYPES["complex128"])

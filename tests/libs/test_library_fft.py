@@ -3,7 +3,9 @@ GPU."""
 
 from __future__ import annotations
 
+import ctypes
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -162,6 +164,36 @@ def test_plans_end(standin):
         check("fft", x, n=12)
         cyrt.synchronize()
     assert standin.plans == {}
+
+
+def test_plans_begin_and_end_during_the_capture_of_another_library(standin):
+    """In the global mode of captures, an allocation of any thread ends a capture."""
+    x = numbers((4, 12), False)
+    stream, graph = ctypes.c_void_p(), ctypes.c_void_p()
+    with standin.driver:
+        standin.driver("cuStreamCreate", ctypes.byref(stream), 1)
+
+    def use_and_drop():
+        check("fft", x)
+        assert len(standin.plans) == 1
+        template.forget()
+        cyrt.ones(3)
+        cyrt.synchronize()
+        assert standin.plans == {}
+
+    def capture(function):
+        with standin.driver:
+            standin.driver("cuStreamBeginCapture_v2", stream, 0)
+        function()
+        with standin.driver:
+            standin.driver("cuStreamEndCapture", stream, ctypes.byref(graph))
+            standin.driver("cuGraphDestroy", graph)
+
+    capture(use_and_drop)
+    with ThreadPoolExecutor(1) as threads:
+        capture(lambda: threads.submit(use_and_drop).result(60))
+    with standin.driver:
+        standin.driver("cuStreamDestroy_v2", stream)
 
 
 def test_single_transforms_are_the_librarys(standin):
