@@ -41,9 +41,11 @@ template <class T> __device__ inline T number(RealOf<T> re, RealOf<T> im = 0) {
     return Numbers<T>::of(re, im);
 }
 
-// a / b, given 1 / b, which is infinite for the smallest b.
+// a / b, given 1 / b, which is infinite for the smallest b. Those are scaled, because the division of
+// complex numbers computes 1 / b, too.
 template <class T> __device__ inline T divide(T a, T b, T inverse) {
-    return isfinite(inverse) ? a * inverse : a / b;
+    constexpr RealOf<T> SCALE = RealOf<T>(1) / Limits<RealOf<T>>::epsilon;
+    return isfinite(inverse) ? a * inverse : (a * SCALE) / (b * SCALE);
 }
 template <class T> __device__ inline complex<T> divide(complex<T> a, T b, T inverse) {
     return {divide(a.re, b, inverse), divide(a.im, b, inverse)};

@@ -72,6 +72,18 @@ def test_inverse_of_a_subnormal_number(dtype):
 
 
 @pytest.mark.parametrize("dtype", TYPES)
+def test_subnormal_pivots(dtype):
+    tiny = np.finfo(dtype).smallest_subnormal
+    x = np.diag([2, 8 * tiny, 4]).astype(dtype)
+    x[2, 1] = 4 * tiny
+    factors = linalg.lu_factor(cyrt.asarray(x)).lu.numpy()
+    assert factors[2, 1] == 0.5
+    assert factors[0, 2] == factors[1, 2] == 0
+    assert linalg.det(cyrt.asarray(x)).numpy() == 64 * tiny
+    assert linalg.slogdet(cyrt.asarray(x)).sign.numpy() == 1
+
+
+@pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("shape", [*SHAPES, (33, 33)])
 def test_lu(rng, dtype, shape):
     x = normal(rng, (2, *shape), dtype)
