@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
+from elementwise_reference import DOMAINS
+from reduce_reference import REFERENCES
 
 import cyrt
+from cyrt.ops import functions, reduce
+from cyrt.ops.elementwise import Elementwise
+from cyrt.tape import kind_of_rule
 
 RNG = np.random.default_rng(7)
 
@@ -19,6 +26,10 @@ def positive(*shape):
 
 def within(*shape):
     return RNG.uniform(-0.8, 0.8, shape)
+
+
+def operand(limits, *shape):
+    return RNG.uniform(*limits, shape) if limits else normal(*shape)
 
 
 def distinct(*shape):
@@ -36,44 +47,22 @@ def case(name, function, *arrays, second=True):
     CASES.setdefault(name, []).append((function, arrays, second))
 
 
-for _name, _values in {
-    "abs": normal,
-    "negative": normal,
-    "positive": normal,
-    "square": normal,
-    "sqrt": positive,
-    "rsqrt": positive,
-    "cbrt": positive,
-    "reciprocal": positive,
-    "exp": normal,
-    "exp2": normal,
-    "expm1": normal,
-    "log": positive,
-    "log2": positive,
-    "log10": positive,
-    "log1p": positive,
-    "sin": normal,
-    "cos": normal,
-    "tan": within,
-    "asin": within,
-    "acos": within,
-    "atan": normal,
-    "sinh": normal,
-    "cosh": normal,
-    "tanh": normal,
-    "asinh": normal,
-    "acosh": lambda *shape: 1.5 + positive(*shape),
-    "atanh": within,
-    "erf": normal,
-    "erfc": normal,
-    "erfinv": within,
-    "sigmoid": normal,
-    "conj": normal,
-    "real": normal,
-}.items():
-    _f = getattr(cyrt, _name)
-    case(_name, _f, _values(3, 4))
-    case(_name, lambda x, f=_f: f(x.T[::-1]), _values(2, 3))
+def differentiable(count):
+    """The elementwise functions of so many operands that have a gradient, by name."""
+    return {
+        name: each
+        for name, each in vars(functions).items()
+        if isinstance(each, Elementwise)
+        and each.__name__ == name
+        and len(inspect.signature(each).parameters) - 3 == count  # out, where, dtype
+        and kind_of_rule(each) == "gradient"
+    }
+
+
+for _name, _f in differentiable(1).items():
+    if _name not in ("sign", "imag"):  # 0 for real numbers
+        case(_name, _f, operand(DOMAINS.get(_name), 3, 4))
+        case(_name, lambda x, f=_f: f(x.T[::-1]), operand(DOMAINS.get(_name), 2, 3))
 for _name in (
     "negative",
     "square",
@@ -91,32 +80,15 @@ for _name in (
     case(_name, getattr(cyrt, _name), complex_normal(3, 2))
 for _name in ("abs", "sign"):
     case(_name, getattr(cyrt, _name), complex_normal(5))
-for _name, _first, _second in (
-    ("add", normal, normal),
-    ("subtract", normal, normal),
-    ("multiply", normal, normal),
-    ("divide", normal, positive),
-    ("pow", positive, normal),
-    ("maximum", normal, normal),
-    ("minimum", normal, normal),
-    ("atan2", normal, positive),
-    ("hypot", positive, positive),
-    ("logaddexp", normal, normal),
-    ("remainder", normal, positive),
-    ("copysign", positive, normal),
-):
-    _f = getattr(cyrt, _name)
-    case(_name, _f, _first(3, 4), _second(3, 4))
-    case(_name, _f, _first(3, 1), _second(2, 1, 4))
-    case(_name, lambda x, y, f=_f: f(x.T, y), _first(4, 3), _second(3, 4))
-    case(_name, lambda x, f=_f: f(x, 1.5), _first(5))
-    case(_name, lambda y, f=_f: f(1.5, y), _second(5))
-    case(_name, lambda x, f=_f: f(x, x), _second(4)) if _name not in (
-        "maximum",
-        "minimum",
-        "copysign",
-        "remainder",
-    ) else None
+for _name, _f in differentiable(2).items():
+    _first, _second = DOMAINS.get(_name, (None, None))
+    case(_name, _f, operand(_first, 3, 4), operand(_second, 3, 4))
+    case(_name, _f, operand(_first, 3, 1), operand(_second, 2, 1, 4))
+    case(_name, lambda x, y, f=_f: f(x.T, y), operand(_first, 4, 3), operand(_second, 3, 4))
+    case(_name, lambda x, f=_f: f(x, 1.5), operand(_first, 5))
+    case(_name, lambda y, f=_f: f(1.5, y), operand(_second, 5))
+    if _name not in ("maximum", "minimum", "copysign", "remainder"):
+        case(_name, lambda x, f=_f: f(x, x), operand(_second, 4))
 for _name in ("add", "subtract", "multiply", "divide"):
     case(_name, getattr(cyrt, _name), complex_normal(3), complex_normal(2, 1))
     case(_name, getattr(cyrt, _name), normal(3), complex_normal(2, 3))
@@ -141,12 +113,14 @@ case(
     normal(3),
 )
 
+_with_gradients = [name for name in REFERENCES if kind_of_rule(getattr(reduce, name)) == "gradient"]
 for _keepdims in (False, True):
     for _axis in (None, 0, -1, (0, 2), ()):
         _k = {"axis": _axis, "keepdims": _keepdims}
-        for _name in ("sum", "mean", "prod", "max", "min", "logsumexp"):
-            _f = getattr(cyrt, _name)
-            case(_name, lambda x, f=_f, k=_k: f(x, **k), distinct(2, 3, 4))
+        for _name in _with_gradients:
+            if _name not in ("var", "std"):
+                _f = getattr(cyrt, _name)
+                case(_name, lambda x, f=_f, k=_k: f(x, **k), distinct(2, 3, 4))
         if _axis != ():
             for _name in ("var", "std"):
                 _f = getattr(cyrt, _name)

@@ -1,4 +1,4 @@
-"""Elementwise operations that NumPy lacks: the one table of their results, for all tests."""
+"""Elementwise operations: the results of those that NumPy lacks, and where they have gradients."""
 
 from __future__ import annotations
 
@@ -57,4 +57,16 @@ LOOSE = {
     "logaddexp": 8,
     "rsqrt": 4,
     "sigmoid": 6,
+}
+
+# Between which numbers the gradients of functions are tested, for each of two operands. Others, and
+# operands with None, are tested at numbers from a normal distribution.
+DOMAINS = {
+    **dict.fromkeys(("sqrt", "rsqrt", "cbrt", "reciprocal"), (0.5, 2.0)),
+    **dict.fromkeys(("log", "log2", "log10", "log1p"), (0.5, 2.0)),
+    **dict.fromkeys(("tan", "asin", "acos", "atanh", "erfinv"), (-0.8, 0.8)),
+    "acosh": (2.0, 3.5),
+    **dict.fromkeys(("divide", "atan2", "remainder"), (None, (0.5, 2.0))),
+    **dict.fromkeys(("pow", "copysign"), ((0.5, 2.0), None)),
+    "hypot": ((0.5, 2.0), (0.5, 2.0)),
 }
