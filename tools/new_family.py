@@ -187,6 +187,12 @@ def @name@(x):
     Notes
     -----
     :func:`layer_norm` begins with it.
+
+    Examples
+    --------
+    >>> import cyrt
+    >>> @module@.@name@(cyrt.asarray([1.0, 3.0]))
+    Array([-1.,  1.], dtype=float32)
     """
     cdef Operand[2] operands
     cdef Array array = check_array(x, "@name@: x"), result
@@ -215,7 +221,7 @@ import numpy as np
 import pytest
 
 import cyrt
-from cyrt.@room@ import @name@
+from @module@ import @name@
 
 
 def wanted(x):
@@ -270,6 +276,7 @@ def written(text: str, name: str, room: str) -> str:
         ("@Name@", camel),
         ("@NAME@", name.upper()),
         ("@room@", room),
+        ("@module@", "cyrt.nn" if room == "nn" else "cyrt"),
     ):
         text = text.replace(mark, value)
     return text
@@ -310,7 +317,9 @@ def main(arguments: list[str], root: Path = ROOT) -> None:
     public.write_text(with_name(public.read_text(), name, room))
     for path in [*files, public]:
         print(path.relative_to(root))
-    print("next: python3 tools/run.py format, then build, then change what it computes")
+    if room == "ops":
+        print("put the name on a page of docs/reference, because it is the first of its module")
+    print("next: python3 tools/run.py format, which builds, then change what it computes")
 
 
 if __name__ == "__main__":

@@ -65,7 +65,10 @@ def test_the_files_of_a_family(tool, root, room):
     )
     public = files["cyrt/__init__.py" if room == "ops" else "cyrt/nn/__init__.py"]
     assert '    "group_norm",\n' in public
-    assert not [name for name, text in files.items() if "@name@" in text.lower() or "@room" in text]
+    assert not [name for name, text in files.items() if "@" in text.replace("@pytest", "")]
+    module = "cyrt" if room == "ops" else "cyrt.nn"
+    assert f">>> {module}.group_norm(" in files[f"cyrt/{room}/group_norm.pyx"]
+    assert f"from {module} import group_norm" in files[f"tests/{room}/test_group_norm.py"]
     assert "struct CYRT_PARAMETERS GroupNorm {" in files["kernels_cu/params/group_norm.h"]
     assert "CYRT_GROUP_NORM(NAME, TYPE)" in files["kernels_cu/group_norm.cu"]
 
