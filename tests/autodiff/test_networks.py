@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pytest
 
 import cyrt
 from cyrt import nn
+from cyrt.ops.elementwise import Elementwise
+from cyrt.tape import kind_of_rule
 
 KEY = cyrt.random.key(3)
 
@@ -126,6 +130,13 @@ def attention_with(argument, value):
 
 INDICES = cyrt.asarray([[1, 0, 3], [3, 3, 1]])
 CASES = {
+    **{
+        name: [activation(getattr(nn, name))]
+        for name in nn.__all__
+        if isinstance(getattr(nn, name), Elementwise)
+        and kind_of_rule(getattr(nn, name)) == "gradient"
+        and len(inspect.signature(getattr(nn, name)).parameters) == 4  # x, out, where, dtype
+    },
     "attention": [
         attention(),
         attention("causal"),
@@ -163,8 +174,6 @@ CASES = {
     "dropout": [lambda: (lambda x: nn.dropout(x, 0.3, key=KEY), draw(6, 7))],
     "elu": [activation(nn.elu, alpha=0.7)],
     "embedding": [lambda: (lambda w: nn.embedding(INDICES, w), draw(4, 5))],
-    "gelu": [activation(nn.gelu)],
-    "gelu_tanh": [activation(nn.gelu_tanh)],
     "glu": [lambda: (nn.glu, draw(3, 8)), lambda: (lambda x: nn.glu(x, 0), draw(4, 3))],
     "group_norm": [
         lambda: (
@@ -174,7 +183,6 @@ CASES = {
             draw(4, seed=2),
         )
     ],
-    "hardswish": [activation(nn.hardswish)],
     "huber_loss": [loss(nn.huber_loss, reduction=r, delta=0.7) for r in ("none", "sum", "mean")],
     "instance_norm": [lambda: (lambda x, w: nn.instance_norm(x, w), draw(3, 5, 4), draw(4))],
     "interpolate": [
@@ -200,14 +208,10 @@ CASES = {
     "logsumexp": [lambda: (lambda x: nn.logsumexp(x, axis=0), draw(4, 6))],
     "max_pool": [lambda: (lambda x: nn.max_pool(x, 2, 2, 0), draw(2, 6, 4, 3))],
     "mse_loss": [loss(nn.mse_loss, reduction=r) for r in ("none", "sum", "mean")],
-    "relu": [activation(nn.relu)],
     "rms_norm": [
         lambda: (nn.rms_norm, draw(3, 4, 6), draw(6, seed=1)),
         lambda: (nn.rms_norm, draw(3, 6)),
     ],
-    "selu": [activation(nn.selu)],
-    "sigmoid": [activation(nn.sigmoid)],
-    "silu": [activation(nn.silu)],
     "softmax": [
         lambda: (nn.softmax, draw(4, 6)),
         lambda: (lambda x: nn.softmax(x, axis=0), draw(4, 6)),
@@ -218,7 +222,6 @@ CASES = {
         lambda: (nn.swiglu, draw(4, 1), draw(6, seed=1)),
         lambda: (lambda x: nn.swiglu(x, 2.0) + nn.swiglu(0.5, x), draw(4, 6)),
     ],
-    "tanh": [activation(nn.tanh)],
 }
 # Rotations have no kernels of float64.
 ROTATIONS = [

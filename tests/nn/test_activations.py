@@ -14,8 +14,16 @@ from rows_of_numbers import TYPES, assert_close, exact, launches, numbers
 
 import cyrt
 from cyrt import nn
+from cyrt.ops.elementwise import Elementwise
 
-SLOPED = ["relu", "gelu", "gelu_tanh", "silu", "sigmoid", "tanh", "softplus", "selu", "hardswish"]
+SLOPED = [
+    "softplus",
+    *(
+        name.removesuffix("_vjp")
+        for name in nn.__all__
+        if name.endswith("_vjp") and isinstance(getattr(nn, name), Elementwise)
+    ),
+]
 # Functions with a parameter, its name, and their results by NumPy.
 PARAMETERS = {
     "leaky_relu": ("negative_slope", lambda x, a: np.where(x > 0, x, a * x)),
