@@ -250,17 +250,17 @@ __device__ inline complex<T> times_power_of_two(complex<T> a, int exponent) {
 }
 
 // A number of about 1 times a power of two: a product of many overflows only if its value does.
-template <class T> struct Scaled {
+template <class T> struct ScaledNumber {
     T factor;
     int exponent;
 
-    __device__ static Scaled of(T number, int exponent = 0) {
+    __device__ static ScaledNumber of(T number, int exponent = 0) {
         int own = 0;
         RealOf<T> size = maximum(abs(real(number)), abs(imaginary(number)));
         if (isfinite(size)) ::frexp(size, &own);
         return {times_power_of_two(number, -own), exponent + own};
     }
-    __device__ Scaled operator*(Scaled other) const {
+    __device__ ScaledNumber operator*(ScaledNumber other) const {
         return of(factor * other.factor, exponent + other.exponent);
     }
     __device__ T value() const { return times_power_of_two(factor, exponent); }
@@ -281,7 +281,7 @@ template <class T> __device__ inline void determinant(const Linalg& args) {
     }
     factor(a, n, n, a, 0, static_cast<int32*>(nullptr), true, &swaps);
     if (threadIdx.x >= WARP) return;
-    Scaled<T> product = Scaled<T>::of(number<T>(threadIdx.x == 0 && swaps % 2 ? -1 : 1));
+    ScaledNumber<T> product = ScaledNumber<T>::of(number<T>(threadIdx.x == 0 && swaps % 2 ? -1 : 1));
     R logarithm = 0;
     for (int j = threadIdx.x; j < n; j += WARP) {
         T pivot = a(j, j);
@@ -289,9 +289,9 @@ template <class T> __device__ inline void determinant(const Linalg& args) {
             logarithm += log(abs(pivot));
             pivot = sign(pivot);
         }
-        product = product * Scaled<T>::of(pivot);
+        product = product * ScaledNumber<T>::of(pivot);
     }
-    product = warp_reduce(product, [](Scaled<T> p, Scaled<T> q) { return p * q; });
+    product = warp_reduce(product, [](ScaledNumber<T> p, ScaledNumber<T> q) { return p * q; });
     logarithm = warp_reduce(logarithm, [](R p, R q) { return p + q; });
     if (threadIdx.x == 0) {
         global<T>(args.x)[matrix] = product.value();
