@@ -35,6 +35,9 @@ STATUSES = {
     19: "NVJITLINK_FAILURE",
 }
 FORWARD, INVERSE = -1, 1
+# Held while a plan is made: of two threads that make plans at once, one sometimes fails with
+# CUFFT_INTERNAL_ERROR (seen on an H200). A signal handler may make one in the middle of another.
+_making = threading.RLock()
 
 _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cufftCreate": (c_void_p,),
@@ -150,9 +153,13 @@ class Transform:
         self._direction = INVERSE if inverse else FORWARD
         self._turn = threading.Lock()  # a plan has one stream and one workspace
         self.text = f"{source.dtype} to {target.dtype}, {batch} x {tuple(sizes)} points"
+        with _making:
+            self._make(sizes, source, target, batch)
+
+    def _make(self, sizes: Sequence[int], source: Points, target: Points, batch: int) -> None:
         plan, workspace = c_int(), c_size_t()
         self._call("cufftCreate", byref(plan))
-        self._plan = Handle(plan, library.functions["cufftDestroy"])
+        self._plan = Handle(plan, self._library.functions["cufftDestroy"])
         self._call("cufftSetAutoAllocation", plan, 0)
         axes = c_longlong * len(sizes)
         described: list[Any] = []

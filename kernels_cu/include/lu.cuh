@@ -281,7 +281,8 @@ template <class T> __device__ inline void determinant(const Linalg& args) {
     }
     factor(a, n, n, a, 0, static_cast<int32*>(nullptr), true, &swaps);
     if (threadIdx.x >= WARP) return;
-    ScaledNumber<T> product = ScaledNumber<T>::of(number<T>(threadIdx.x == 0 && swaps % 2 ? -1 : 1));
+    ScaledNumber<T> product =
+        ScaledNumber<T>::of(number<T>(threadIdx.x == 0 && swaps % 2 ? -1 : 1));
     R logarithm = 0;
     for (int j = threadIdx.x; j < n; j += WARP) {
         T pivot = a(j, j);

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -310,6 +311,30 @@ def test_axes_on_a_gpu(library):
     for axes in ((0, 1), (1, 2), (0, 2)):
         check("fftn", x, axes=axes)
     check("fft", x[::2, :, 1::2], cyrt.asarray(x)[::2, :, 1::2])
+
+
+def test_one_thread_makes_plans_at_a_time(standin, monkeypatch):
+    inside, most = 0, 0
+    original = cufft.Transform._call
+
+    def call(self, name, *arguments):
+        nonlocal inside, most
+        if name == "cufftXtMakePlanMany":
+            inside += 1
+            most = max(most, inside)
+            time.sleep(0.02)  # other threads run
+            inside -= 1
+        original(self, name, *arguments)
+
+    monkeypatch.setattr(cufft.Transform, "_call", call)
+
+    def work(length):
+        with cyrt.stream(cyrt.Stream()):
+            check("fft", numbers((2, length), False))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(20, 28)))
+    assert most == 1
 
 
 @pytest.mark.gpu
