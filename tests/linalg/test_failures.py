@@ -317,7 +317,7 @@ def test_many_lines_are_told_apart():
 
 
 @pytest.mark.usefixtures("batched")
-def test_a_replayed_call_from_another_line():
+def test_a_replayed_call_from_another_line(pooled):
     good, x = batch(), batch()
 
     def usual():
