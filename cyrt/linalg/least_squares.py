@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -150,16 +151,16 @@ def lstsq(a: Array, b: Array, rcond: float | None = None) -> tuple[Array, Array,
 
 def _solution(name: str, a: Array, b: Array, rcond: float | None) -> tuple[Array, Array, Array]:
     """Return the solutions, the ranks and the singular values."""
+    if isinstance(rcond, Real) and rcond < 0:
+        rcond = float(finfo(a.dtype).eps)
     tolerance = relative_tolerance(f"{name}: rcond", a, rcond)
-    if isinstance(tolerance, float) and tolerance < 0:
-        tolerance = float(finfo(a.dtype).eps)
     left, values, right = svd_of(name, a)
     kept = values > tolerance * greatest_or_zero(values, (-1,), True)
     inverse = where(kept, 1 / where(kept, values, 1.0), 0.0)
     # The gradient of the pseudoinverse, unlike that of the vectors, is finite for equal singular
     # values.
     if follows([a]):
-        x = matmul(pinv(a, rtol=rcond if isinstance(rcond, Array) else tolerance), b)
+        x = matmul(pinv(a, rtol=rcond), b)
     else:
         x = matmul(adjoint(right), inverse[..., :, None] * matmul(adjoint(left), b))
     return x, count_nonzero(kept, axis=-1), values

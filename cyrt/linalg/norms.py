@@ -64,11 +64,11 @@ def _vector(x: Array, axes: tuple[int, ...], keepdims: bool, order: Any) -> Arra
     return total(astype(sizes != 0, sizes.dtype), axis=axes, keepdims=keepdims)
 
 
-def _order(name: str, order: Any) -> int | float:
-    """Return the order of a norm of vectors."""
-    if isinstance(order, bool) or not isinstance(order, Real):
-        raise TypeError(f"{name}: ord: expected a number, got {show(order)}")
-    return order if isinstance(order, int) else float(order)
+def _number(name: str, value: Any, expected: str = "a number") -> int | float:
+    """Return a real number, also one of NumPy's, as Python's."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name}: expected {expected}, got {show(value)}")
+    return value if isinstance(value, int) else float(value)
 
 
 def vector_norm(
@@ -115,7 +115,7 @@ def vector_norm(
     array = _floating(x, "vector_norm: x")
     keep = check_bool(keepdims, "vector_norm: keepdims")
     axes = axes_of(axis, array.ndim, "vector_norm: axis")
-    return _vector(array, axes, keep, _order("vector_norm", ord))
+    return _vector(array, axes, keep, _number("vector_norm: ord", ord))
 
 
 def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: float | str | None = "fro") -> Array:
@@ -228,7 +228,7 @@ def norm(
     if ord is None:
         return _vector(array, axes, keep, 2)
     if len(axes) == 1:
-        return _vector(array, axes, keep, _order("norm", ord))
+        return _vector(array, axes, keep, _number("norm: ord", ord))
     if len(axes) != 2:
         raise ValueError(f"norm: ord {show(ord)}: expected one or two axes, got {len(axes)}")
     found = _matrix("norm", moveaxis(array, axes, (-2, -1)), False, ord)
@@ -350,9 +350,7 @@ def _tolerance(name: str, value: Any) -> Any:
     """A tolerance for singular values, as a number, or an array with an axis for them."""
     if isinstance(value, Array):
         return check_real(value, name)[..., None]
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name}: expected a number or an Array, got {show(value)}")
-    return float(value)
+    return _number(name, value, "a number or an Array")
 
 
 def relative_tolerance(name: str, x: Array, rtol: Any) -> Any:

@@ -396,13 +396,17 @@ def test_a_rate_that_changes_every_round_makes_no_graphs(end, first_rate):
         np.testing.assert_allclose(w.numpy(), expected, rtol=1e-5)
 
 
+def kernel_that_adds():
+    return cyrt.Kernel(
+        'extern "C" __global__ void add(float* y, const float* x, float a)'
+        "{ y[threadIdx.x] = x[threadIdx.x] + a; }",
+        "add",
+    )
+
+
 def test_a_size_that_changes_every_time_is_patched_alone():
     """The other nodes keep the addresses of two sets, and an exec each."""
-    kernel = cyrt.Kernel(
-        'extern "C" __global__ void next(float* y, const float* x, float a)'
-        "{ y[threadIdx.x] = x[threadIdx.x] + a; }",
-        "next",
-    )
+    kernel = kernel_that_adds()
     with cyrt.Stream():
         x, y = cyrt.zeros(32), cyrt.zeros(32)
         encoder = cyrt.current_encoder()
@@ -428,11 +432,7 @@ def test_a_size_that_changes_every_time_is_patched_alone():
 def test_many_positions_that_repeat_get_few_graphs():
     """A decoder that begins again repeats each of its positions, each of which changes one node:
     a graph for each would cost more than all its patches."""
-    kernel = cyrt.Kernel(
-        'extern "C" __global__ void put(const float* x, float* y, float v)'
-        " { y[threadIdx.x] = x[threadIdx.x] + v; }",
-        "put",
-    )
+    kernel = kernel_that_adds()
     with cyrt.Stream():
         x, y = cyrt.zeros(32), cyrt.zeros(32)
 
@@ -441,7 +441,7 @@ def test_many_positions_that_repeat_get_few_graphs():
             for _ in range(count):
                 for i in range(100):
                     for k in range(20):
-                        kernel[1, 32](x, y, float(i if k == 7 else 0))
+                        kernel[1, 32](y, x, float(i if k == 7 else 0))
                         x, y = y, x
                     cyrt.commit()
 
