@@ -13,6 +13,7 @@ from cyrt.graph.child cimport (
     attributes_of, begin_capture, copy_graph, describe_edges, discard_capture, take_graph,
 )
 from cyrt.graph.seam cimport builtin
+from cyrt.libs.library import capturing
 from cyrt.runtime.device cimport enter, leave_quietly
 from cyrt.runtime.module cimport LoadedFunction
 from cyrt.runtime.state cimport StreamState
@@ -82,9 +83,8 @@ cdef CUgraph capture(Stream stream, object call, tuple addresses, int seed) exce
     """Return the graph of the call, which the caller destroys."""
     cdef StreamState* state = stream.live()
     cdef CUstreamCaptureMode before
+    cdef CUgraph graph
     cdef int attempt, entered
-    cdef bint collecting = gc.isenabled()
-    handle = <size_t>state.handle
     prepare = getattr(call, "prepare", _do_nothing)
     # A finalizer or a signal handler may call the driver meanwhile, which may end the capture as
     # invalid: the call is then captured again.
@@ -96,26 +96,38 @@ cdef CUgraph capture(Stream stream, object call, tuple addresses, int seed) exce
                 prepare()
             finally:
                 restore(before)
-            gc.disable()
-            begin_capture(state, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
-            try:
-                cyrt_scribble(37 * (seed + 1))
-                call(handle, addresses)
-            except BaseException as error:
-                if discard_capture(state) != CUDA_ERROR_STREAM_CAPTURE_INVALIDATED \
-                        or attempt == ATTEMPTS - 1 or not isinstance(error, Exception):
-                    raise
-                continue
-            try:
-                return take_graph(state)
-            except CudaError as error:
-                if error.code != <int>CUDA_ERROR_STREAM_CAPTURE_INVALIDATED \
-                        or attempt == ATTEMPTS - 1:
-                    raise
+            with capturing:
+                graph = capture_once(state, call, addresses, seed, attempt == ATTEMPTS - 1)
         finally:
             leave_quietly(entered)
-            if collecting:
-                gc.enable()
+        if graph != NULL:
+            return graph
+
+
+cdef CUgraph capture_once(StreamState* state, object call, tuple addresses, int seed,
+                          bint last) except? NULL:
+    """Return the graph of the call, or NULL if the capture became invalid and is not the last."""
+    cdef bint collecting = gc.isenabled()
+    gc.disable()
+    try:
+        begin_capture(state, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
+        try:
+            cyrt_scribble(37 * (seed + 1))
+            call(<size_t>state.handle, addresses)
+        except BaseException as error:
+            if discard_capture(state) != CUDA_ERROR_STREAM_CAPTURE_INVALIDATED or last \
+                    or not isinstance(error, Exception):
+                raise
+            return NULL
+        try:
+            return take_graph(state)
+        except CudaError as error:
+            if error.code != <int>CUDA_ERROR_STREAM_CAPTURE_INVALIDATED or last:
+                raise
+            return NULL
+    finally:
+        if collecting:
+            gc.enable()
 
 
 cdef ChildGraph capture_child(Stream stream, object call, tuple addresses):

@@ -12,7 +12,7 @@ from ctypes import byref, c_int, c_longlong, c_size_t, c_void_p
 from dataclasses import dataclass
 from typing import Any
 
-from cyrt.libs.library import DATA_TYPES, CLibrary, Handle, find_installed, open_path
+from cyrt.libs.library import DATA_TYPES, CLibrary, Handle, capturing, find_installed, open_path
 from cyrt.runtime.ending import release_when_idle
 
 # cufftResult: what a plan is refused with, and a failed allocation.
@@ -35,9 +35,6 @@ STATUSES = {
     19: "NVJITLINK_FAILURE",
 }
 FORWARD, INVERSE = -1, 1
-# Held while a plan is made: of two threads that make plans at once, one sometimes fails with
-# CUFFT_INTERNAL_ERROR (seen on an H200). A signal handler may make one in the middle of another.
-_making = threading.RLock()
 
 _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cufftCreate": (c_void_p,),
@@ -153,10 +150,6 @@ class Transform:
         self._direction = INVERSE if inverse else FORWARD
         self._turn = threading.Lock()  # a plan has one stream and one workspace
         self.text = f"{source.dtype} to {target.dtype}, {batch} x {tuple(sizes)} points"
-        with _making:
-            self._make(sizes, source, target, batch)
-
-    def _make(self, sizes: Sequence[int], source: Points, target: Points, batch: int) -> None:
         plan, workspace = c_int(), c_size_t()
         self._call("cufftCreate", byref(plan))
         self._plan = Handle(plan, self._library.functions["cufftDestroy"])
@@ -167,16 +160,17 @@ class Transform:
             described += [axes(*points.sizes), points.step, points.distance]
             described.append(DATA_TYPES[points.dtype])
         spectrum = source if source.dtype.startswith("complex") else target
-        self._call(
-            "cufftXtMakePlanMany",
-            plan,
-            len(sizes),
-            axes(*sizes),
-            *described,
-            batch,
-            byref(workspace),
-            DATA_TYPES[spectrum.dtype],
-        )
+        with capturing:  # the library waits for the whole context
+            self._call(
+                "cufftXtMakePlanMany",
+                plan,
+                len(sizes),
+                axes(*sizes),
+                *described,
+                batch,
+                byref(workspace),
+                DATA_TYPES[spectrum.dtype],
+            )
         self.workspace = workspace.value
 
     def _call(self, name: str, *arguments: Any) -> None:

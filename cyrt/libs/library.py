@@ -26,6 +26,12 @@ DATA_TYPES = {
 }
 
 
+# Held while a call is captured, and while a library waits for the whole context: that fails with
+# CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED while another thread captures a stream, and makes the capture
+# invalid. It is reentrant, since a signal handler may call a library in the middle of a call.
+capturing = threading.RLock()
+
+
 class Unsupported(Exception):
     """The library does not provide an operation, or not without a part of it that is not
     installed; other kernels have to run."""

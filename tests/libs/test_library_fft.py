@@ -313,20 +313,26 @@ def test_axes_on_a_gpu(library):
     check("fft", x[::2, :, 1::2], cyrt.asarray(x)[::2, :, 1::2])
 
 
-def test_one_thread_makes_plans_at_a_time(standin, monkeypatch):
+def test_no_plan_is_made_while_another_thread_captures(standin, monkeypatch):
+    """cuFFT waits for the whole context where it makes a plan, which ends a capture."""
     inside, most = 0, 0
-    original = cufft.Transform._call
 
-    def call(self, name, *arguments):
-        nonlocal inside, most
-        if name == "cufftXtMakePlanMany":
+    def count(original):
+        def call(*arguments):
+            nonlocal inside, most
             inside += 1
             most = max(most, inside)
-            time.sleep(0.02)  # other threads run
-            inside -= 1
-        original(self, name, *arguments)
+            time.sleep(0.005)  # other threads run
+            try:
+                return original(*arguments)
+            finally:
+                inside -= 1
 
-    monkeypatch.setattr(cufft.Transform, "_call", call)
+        return call
+
+    make = standin.functions["cufftXtMakePlanMany"]
+    monkeypatch.setitem(standin.functions, "cufftXtMakePlanMany", count(make))
+    monkeypatch.setattr(cufft.Transform, "__call__", count(cufft.Transform.__call__))
 
     def work(length):
         with cyrt.stream(cyrt.Stream()):
