@@ -3,7 +3,7 @@
 cimport cython
 from cpython.object cimport PyObject, Py_TYPE
 from cpython.ref cimport Py_DECREF, Py_INCREF
-from libc.stdlib cimport calloc, free, realloc
+from libc.stdlib cimport free
 from libc.string cimport memset
 
 import inspect
@@ -20,6 +20,7 @@ from cyrt.kernels.vectorcall cimport PyVectorcall_NARGS, Vectorcall, offer_vecto
 from cyrt.operators cimport ops
 from cyrt.operators import functions
 from cyrt.runtime cimport taping
+from cyrt.runtime.allocation cimport allocate_zeroed, reallocate
 from cyrt.runtime.memory cimport Memory, array_type, block_of
 from cyrt.runtime.state cimport Block
 from cyrt.runtime.taping cimport (
@@ -347,9 +348,7 @@ cdef void drop_values(Tape tape, Node* node) noexcept:
 
 cdef void* grow(void* old, int* most, int needed, size_t size) except NULL:
     cdef int room = 2 * needed + 64
-    cdef void* grown = realloc(old, room * size)
-    if grown == NULL:
-        raise MemoryError()
+    cdef void* grown = reallocate(old, room * size)
     most[0] = room
     return grown
 
@@ -970,11 +969,9 @@ cdef class Gradients:
 
     def __cinit__(self, Tape tape, int start):
         self.tape, self.start, self.count = tape, start, tape.num_nodes - start
-        self.items = <PyObject**>calloc(self.count + 1, sizeof(PyObject*))
-        self.made = <char*>calloc(2 * self.count + 2, 1)
+        self.items = <PyObject**>allocate_zeroed((self.count + 1) * sizeof(PyObject*))
+        self.made = <char*>allocate_zeroed(2 * self.count + 2)
         self.needed = self.made + self.count + 1
-        if self.items == NULL or self.made == NULL:
-            raise MemoryError()
 
     def __dealloc__(self):
         cdef int i

@@ -3,7 +3,6 @@
 import importlib
 
 from cpython.object cimport PyObject
-from libc.stdlib cimport calloc
 
 from cyrt import settings
 from cyrt.driver.table cimport cu
@@ -12,6 +11,7 @@ from cyrt.dtypes import dtype as _dtype
 from cyrt.builtin import catalogue
 from cyrt.builtin.loading import load
 from cyrt.builtin.row import BY_SIZE
+from cyrt.runtime.allocation cimport allocate_zeroed
 from cyrt.runtime.device cimport Device, context_of
 from cyrt.runtime.module cimport LoadedFunction, set_layout
 
@@ -104,9 +104,8 @@ cdef Entry* publish(int ordinal, unsigned int epoch, int op, int dtype, row,
         function = <LoadedFunction>functions[i]
         _rows[function.serial] = row, i, function.origin
     if tables[ordinal] == NULL:
-        tables[ordinal] = <Entry*>calloc(len(catalogue.OPS) * MAX_DTYPES, sizeof(Entry))
-        if tables[ordinal] == NULL:
-            raise MemoryError()
+        tables[ordinal] = <Entry*>allocate_zeroed(
+            len(catalogue.OPS) * MAX_DTYPES * sizeof(Entry))
     entry = &tables[ordinal][op * MAX_DTYPES + dtype]
     # No object is created or dropped after the check, so no other code runs: no thread sees an
     # incomplete entry, or functions that are released.

@@ -62,7 +62,7 @@ cdef void run(Chains chains, Recording* recording, Outcome* outcome) noexcept:
     for length in range(LENGTHS - 1, -1, -1):
         link = &chains.links[length]
         if left >> length and link.exec == NULL and not instantiate(
-                link, chains.stream, recording, 0, 1 << length, True, outcome):
+                link, chains.stream, recording, 1 << length, True, outcome):
             return
         left -= (left >> length) << length
     pointers = pointer_room(recording)

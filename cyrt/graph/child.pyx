@@ -1,11 +1,12 @@
 """Child graphs: copies of graphs of other libraries."""
 
 cimport cython
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport free
 from libc.string cimport memset
 
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport cu
+from cyrt.runtime.allocation cimport allocate_zeroed
 from cyrt.runtime.device cimport enter, enter_quietly, leave, leave_quietly
 from cyrt.runtime.state cimport StreamState
 from cyrt.runtime.stream_state cimport mark
@@ -69,8 +70,8 @@ cdef CUresult describe_node(CUgraphNode node, list found) except *:
 
 
 cdef CUresult describe_edges(CUgraph graph, dict numbers, list found) except *:
-    cdef CUgraphNode* ends
-    cdef CUgraphEdgeData* data
+    cdef CUgraphNode* ends = NULL
+    cdef CUgraphEdgeData* data = NULL
     cdef size_t i, count = 0
     cdef CUresult result
     if cu.cuGraphGetTypedEdges == NULL:     # no edge types, and an update fails if edges differ
@@ -78,11 +79,9 @@ cdef CUresult describe_edges(CUgraph graph, dict numbers, list found) except *:
     result = cu.cuGraphGetTypedEdges(graph, NULL, NULL, NULL, &count)
     if result != CUDA_SUCCESS or count == 0:
         return result
-    ends = <CUgraphNode*>calloc(2 * count, sizeof(CUgraphNode))
-    data = <CUgraphEdgeData*>calloc(count, sizeof(CUgraphEdgeData))
     try:
-        if ends == NULL or data == NULL:
-            raise MemoryError()
+        ends = <CUgraphNode*>allocate_zeroed(2 * count * sizeof(CUgraphNode))
+        data = <CUgraphEdgeData*>allocate_zeroed(count * sizeof(CUgraphEdgeData))
         result = cu.cuGraphGetTypedEdges(graph, ends, ends + count, data, &count)
         found.append(tuple(sorted(
             (numbers[<size_t>ends[i]], numbers[<size_t>ends[count + i]], data[i].from_port,
@@ -99,9 +98,7 @@ cdef CUresult describe(CUgraph graph, list found) except *:
     cdef size_t i, count = 0
     cdef dict numbers = {}
     cdef CUresult result = cu.cuGraphGetNodes(graph, NULL, &count)
-    nodes = <CUgraphNode*>calloc(count + 1, sizeof(CUgraphNode))
-    if nodes == NULL:
-        raise MemoryError()
+    nodes = <CUgraphNode*>allocate_zeroed(count * sizeof(CUgraphNode))
     try:
         if result == CUDA_SUCCESS and count:
             result = cu.cuGraphGetNodes(graph, nodes, &count)

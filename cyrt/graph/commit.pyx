@@ -31,6 +31,7 @@ from cyrt.graph.fusion cimport Fusion
 from cyrt.graph.policy cimport FOLLOWING, Policy
 from cyrt.graph.ranges cimport forget_ranges
 from cyrt.graph.recording cimport Recording, Tensors
+from cyrt.graph.seam cimport builtin
 from cyrt.runtime cimport poison as poisons
 from cyrt.runtime.captures cimport release_ended
 from cyrt.runtime.event cimport Event
@@ -682,7 +683,7 @@ cdef int launch_batch(Recorder self, Plan plan, list names, list entry, Mark mar
         wait_state(state)
     if judged is not None:
         fusions.tell(judged)
-    return fusions.submit(fusion) if fusion is not None else 0
+    return builtin.fuse(fusion) if fusion is not None else 0
 
 
 cdef int end_without_event(Recorder self, list entry, Outcome* outcome) except -1:

@@ -7,7 +7,9 @@ from libc.string cimport memset
 from cyrt.driver.capture_mode cimport relax, restore
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport cu, is_sticky
-from cyrt.graph.executable cimport Outcome, instantiate_graph
+from cyrt.graph.executable cimport (
+    MOST_ATTRIBUTES, Outcome, instantiate_graph, set_attributes,
+)
 from cyrt.graph.loss cimport inherit, mark_lost, make_losses, mark_losses, refuse
 from cyrt.graph.pattern cimport Pattern, lay
 from cyrt.graph.recording cimport (
@@ -65,19 +67,9 @@ cdef CUresult launch_kernel(StreamState* stream, CUfunction function, unsigned i
                             const unsigned int* cluster, const Geometry* geometry,
                             void** pointers) noexcept nogil:
     cdef CUlaunchConfig config
-    cdef CUlaunchAttribute[2] attributes
-    memset(attributes, 0, sizeof(attributes))
+    cdef CUlaunchAttribute[MOST_ATTRIBUTES] attributes
     configure(&config, stream, geometry, attributes)
-    if flags & COOPERATIVE:
-        attributes[config.numAttrs].id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE
-        attributes[config.numAttrs].value.cooperative = 1
-        config.numAttrs += 1
-    if flags & CLUSTER:
-        attributes[config.numAttrs].id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
-        attributes[config.numAttrs].value.clusterDim.x = cluster[0]
-        attributes[config.numAttrs].value.clusterDim.y = cluster[1]
-        attributes[config.numAttrs].value.clusterDim.z = cluster[2]
-        config.numAttrs += 1
+    config.numAttrs = set_attributes(attributes, flags, cluster)
     return cu.cuLaunchKernelEx(&config, function, pointers, NULL)
 
 

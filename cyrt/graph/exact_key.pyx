@@ -1,8 +1,10 @@
 """Exact keys, what is stored under them, and the launches that were planned last."""
 
 from cpython.ref cimport Py_INCREF, Py_XDECREF
-from libc.stdlib cimport free, malloc, realloc
+from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy, memmove
+
+from cyrt.runtime.allocation cimport allocate_zeroed, reallocate
 
 cdef enum:
     WAYS = 4                # plans of a set
@@ -57,24 +59,18 @@ cdef int insert(Set* sets, const Key* key, const void* plan, size_t nbytes, obje
     cdef Set* set = &sets[key.hash % SETS]
     cdef size_t size = key.count * sizeof(key.words[0])
     cdef Slot slot
-    cdef Slot* slots
     while set.count >= most:
         remove(set, set.count - 1)
-    slots = <Slot*>realloc(set.slots, (set.count + 1) * sizeof(Slot))
-    if slots == NULL:
-        raise MemoryError()
-    set.slots = slots
+    set.slots = <Slot*>reallocate(set.slots, (set.count + 1) * sizeof(Slot))
     slot.hash, slot.count, slot.held = key.hash, key.count, NULL
-    slot.words = <unsigned long long*>malloc(size + nbytes)
-    if slot.words == NULL:
-        raise MemoryError()
+    slot.words = <unsigned long long*>allocate_zeroed(size + nbytes)
     memcpy(slot.words, key.words, size)
     memcpy(slot.words + key.count, plan, nbytes)
     if held is not None:
         Py_INCREF(held)
         slot.held = <PyObject*>held
-    memmove(slots + 1, slots, set.count * sizeof(Slot))
-    slots[0] = slot
+    memmove(set.slots + 1, set.slots, set.count * sizeof(Slot))
+    set.slots[0] = slot
     set.count += 1
     return 0
 

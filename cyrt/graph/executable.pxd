@@ -13,12 +13,15 @@
 #   see Code in runtime/module. It can be read at any time: execs are taken out of it before they
 #   are destroyed, which releases the GIL, and their code is released after that.
 
-from cyrt.driver.cuda cimport CUevent, CUgraph, CUgraphExec, CUgraphNode, CUresult
+from cyrt.driver.cuda cimport (
+    CUevent, CUgraph, CUgraphExec, CUgraphNode, CUlaunchAttribute, CUresult,
+)
 from cyrt.graph.recording cimport Geometry, Recording
 from cyrt.runtime.state cimport StreamState
 
 cdef enum:
     SAMPLES = 8                 # nodes that are hashed to estimate how many of all nodes are equal
+    MOST_ATTRIBUTES = 2         # of a launch of a kernel
 
 # A summary of the parameters and geometry of all nodes.
 cdef struct Contents:
@@ -65,13 +68,16 @@ cdef struct Outcome:
 cdef size_t held_bytes
 cdef size_t bytes_of(int num_nodes) noexcept
 
+# Set the attributes that a kernel's launch needs for its flags, and return their number.
+cdef int set_attributes(CUlaunchAttribute* attributes, unsigned int flags,
+                        const unsigned int* cluster) noexcept nogil
 # Instantiate a graph in the current context; CUDA_ERROR_OUT_OF_MEMORY if its device has too little
 # memory left to try.
 cdef CUresult instantiate_graph(CUgraphExec* exec, CUgraph graph) noexcept nogil
-# Instantiate `count` nodes from `first` on, with the recording's edges, or, if `chained`, one after
-# the other. Return False, with the reason in `outcome`, if the driver refuses.
-cdef bint instantiate(Executable* target, StreamState* stream, Recording* recording, int first,
-                      int count, bint chained, Outcome* outcome) noexcept
+# Instantiate the first `count` nodes, with the recording's edges, or, if `chained`, one after the
+# other. Return False, with the reason in `outcome`, if the driver refuses.
+cdef bint instantiate(Executable* target, StreamState* stream, Recording* recording, int count,
+                      bint chained, Outcome* outcome) noexcept
 cdef unsigned long long hash_of(const void* bytes, size_t count) noexcept
 cdef void summarise(const Recording* recording, Contents* contents) noexcept
 # Return how many of the sampled nodes have equal parameters: an estimate of the cost of a patch.

@@ -130,52 +130,54 @@ cdef void** pointer_room(Recording* recording) noexcept nogil:
     return <void**>malloc(param_room(recording))
 
 
-cdef CUresult add_pattern(CUgraphNode* added, CUgraph graph, Node* node, const Geometry* geometry,
-                          char* blob, void** pointers, const char** call) noexcept nogil:
+cdef int set_attributes(CUlaunchAttribute* attributes, unsigned int flags,
+                        const unsigned int* cluster) noexcept nogil:
+    cdef int count = 0
+    if flags & (COOPERATIVE | CLUSTER):
+        memset(attributes, 0, MOST_ATTRIBUTES * sizeof(CUlaunchAttribute))
+    if flags & COOPERATIVE:
+        attributes[count].id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+        attributes[count].value.cooperative = 1
+        count += 1
+    if flags & CLUSTER:
+        attributes[count].id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+        attributes[count].value.clusterDim.x = cluster[0]
+        attributes[count].value.clusterDim.y = cluster[1]
+        attributes[count].value.clusterDim.z = cluster[2]
+        count += 1
+    return count
+
+
+cdef CUresult add_kernel(CUgraphNode* added, CUgraph graph, Node* node, const Geometry* geometry,
+                         char* blob, void** pointers, const char** call) noexcept nogil:
     cdef const Pattern* pattern = <const Pattern*>node.layout
     cdef CUDA_KERNEL_NODE_PARAMS_v2 kernel
+    cdef CUlaunchAttribute[MOST_ATTRIBUTES] own
+    cdef const CUlaunchAttribute* attributes = own
     cdef CUresult result
-    cdef int i
+    cdef int i, count
     fill_kernel(&kernel, node, geometry, blob, pointers)
     call[0] = b"cuGraphAddKernelNode"
     result = cu.cuGraphAddKernelNode(added, graph, NULL, 0, &kernel)
-    for i in range(pattern.num_attributes):
+    if node.kind == TEMPLATE:
+        attributes, count = pattern.attributes, pattern.num_attributes
+    else:
+        count = set_attributes(own, node.flags, node.cluster)
+    for i in range(count):
         if result == CUDA_SUCCESS:
             call[0] = b"cuGraphKernelNodeSetAttribute"
             result = cu.cuGraphKernelNodeSetAttribute(
-                added[0], pattern.attributes[i].id, &pattern.attributes[i].value)
+                added[0], attributes[i].id, &attributes[i].value)
     return result
 
 
 cdef CUresult add_node(CUgraphNode* added, CUgraph graph, Recording* recording, int i,
                        void** pointers, CUcontext context, const char** call) noexcept nogil:
     cdef Node* node = &recording.nodes[i]
-    cdef CUDA_KERNEL_NODE_PARAMS_v2 kernel
     cdef CUDA_MEMCPY3D_v2 copy
-    cdef CUkernelNodeAttrValue value
-    cdef CUresult result
-    if node.kind == KERNEL:
-        fill_kernel(&kernel, node, &recording.geometry[i], recording.blob, pointers)
-        call[0] = b"cuGraphAddKernelNode"
-        result = cu.cuGraphAddKernelNode(added, graph, NULL, 0, &kernel)
-        if result == CUDA_SUCCESS and node.flags & COOPERATIVE:
-            memset(&value, 0, sizeof(value))
-            value.cooperative = 1
-            call[0] = b"cuGraphKernelNodeSetAttribute"
-            result = cu.cuGraphKernelNodeSetAttribute(
-                added[0], CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &value)
-        if result == CUDA_SUCCESS and node.flags & CLUSTER:
-            memset(&value, 0, sizeof(value))
-            value.clusterDim.x = node.cluster[0]
-            value.clusterDim.y = node.cluster[1]
-            value.clusterDim.z = node.cluster[2]
-            call[0] = b"cuGraphKernelNodeSetAttribute"
-            result = cu.cuGraphKernelNodeSetAttribute(
-                added[0], CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, &value)
-        return result
-    if node.kind == TEMPLATE:
-        return add_pattern(added, graph, node, &recording.geometry[i], recording.blob, pointers,
-                           call)
+    if node.kind == KERNEL or node.kind == TEMPLATE:
+        return add_kernel(added, graph, node, &recording.geometry[i], recording.blob, pointers,
+                          call)
     if node.kind == COPY:
         fill_copy(&copy, recording.blob + node.params)
         call[0] = b"cuGraphAddMemcpyNode"
@@ -226,8 +228,8 @@ cdef CUresult add_edges(Executable* target, Recording* recording) noexcept nogil
     return result
 
 
-cdef CUresult build(Executable* target, StreamState* stream, Recording* recording, int first,
-                    int count, bint chained, CUcontext context, const char** call) noexcept nogil:
+cdef CUresult build(Executable* target, StreamState* stream, Recording* recording, int count,
+                    bint chained, CUcontext context, const char** call) noexcept nogil:
     """Build the CUgraph without instantiating it. The caller makes the context current."""
     cdef void** pointers = pointer_room(recording)
     cdef CUresult result
@@ -243,8 +245,8 @@ cdef CUresult build(Executable* target, StreamState* stream, Recording* recordin
         result = cu.cuGraphCreate(&target.graph, 0)
     for i in range(count):
         if result == CUDA_SUCCESS:
-            result = add_node(&target.nodes[i], target.graph, recording, first + i, pointers,
-                              context, call)
+            result = add_node(&target.nodes[i], target.graph, recording, i, pointers, context,
+                              call)
     free(pointers)
     if result == CUDA_SUCCESS:
         call[0] = b"cuGraphAddDependencies"
@@ -268,8 +270,8 @@ cdef CUresult instantiate_graph(CUgraphExec* exec, CUgraph graph) noexcept nogil
     return result
 
 
-cdef bint instantiate(Executable* target, StreamState* stream, Recording* recording, int first,
-                      int count, bint chained, Outcome* outcome) noexcept:
+cdef bint instantiate(Executable* target, StreamState* stream, Recording* recording, int count,
+                      bint chained, Outcome* outcome) noexcept:
     global held_bytes
     cdef CUcontext context
     cdef int entered = enter_quietly(stream.ordinal, stream.epoch)
@@ -279,7 +281,7 @@ cdef bint instantiate(Executable* target, StreamState* stream, Recording* record
         return False
     context = contexts[stream.ordinal].handle
     with nogil:
-        outcome.result = build(target, stream, recording, first, count, chained, context,
+        outcome.result = build(target, stream, recording, count, chained, context,
                                &outcome.call)
     if outcome.result == CUDA_SUCCESS and not chained:
         target.blob_bytes = recording.blob_bytes
@@ -317,16 +319,18 @@ cdef unsigned long long hash_of(const void* bytes, size_t count) noexcept:
     return cyrt_hash(<const char*>bytes, count)
 
 
+cdef inline unsigned int params_hash(const char* blob, const Node* node) noexcept:
+    return <unsigned int>cyrt_hash(blob + node.params, node.param_bytes)
+
+
 cdef void summarise(const Recording* recording, Contents* contents) noexcept:
-    cdef const Node* node
     cdef int i
     contents.geometry = cyrt_hash(<const char*>recording.geometry,
                                   recording.num_nodes * sizeof(Geometry))
     contents.hash = contents.geometry ^ cyrt_hash(recording.blob, recording.blob_bytes)
     for i in range(SAMPLES):
-        node = &recording.nodes[i * recording.num_nodes // SAMPLES]
-        contents.samples[i] = <unsigned int>cyrt_hash(recording.blob + node.params,
-                                                      node.param_bytes)
+        contents.samples[i] = params_hash(
+            recording.blob, &recording.nodes[i * recording.num_nodes // SAMPLES])
 
 
 cdef bint equal_params(Executable* target, Recording* recording) noexcept:
@@ -352,10 +356,6 @@ cdef CUresult set_node(Executable* target, int i, Recording* recording, int from
         return cu.cuGraphExecChildGraphNodeSetParams(
             target.exec, target.nodes[i], (<CUgraph*>(recording.blob + node.params))[0])
     return CUDA_SUCCESS
-
-
-cdef inline unsigned int params_hash(const char* blob, const Node* node) noexcept:
-    return <unsigned int>cyrt_hash(blob + node.params, node.param_bytes)
 
 
 cdef int find_differing(const Executable* target, const Recording* recording, char* differing,

@@ -115,9 +115,8 @@ cdef class Fusion(Execs):
 # Store the memory that a recording, which is being launched, uses, and what has another owner.
 cdef void note_memory(Recording* recording) noexcept
 # Make the Fusion of a script that was launched; None: there is nothing to compile it. The caller
-# passes it to `submit` when the commit has ended.
+# passes it to `builtin.fuse` when the commit has ended.
 cdef Fusion new_fusion(StreamState* stream, Recording* script, Plan plan)
-cdef int submit(Fusion fusion) except -1
 # Have a plan tell of a Fusion of one of its scripts, unless only the one that it tells of is ready.
 cdef void tell_of(Plan plan, Fusion fusion) noexcept
 # Return whether a fused plan is not launched any more: the driver refuses it, it is not faster, or

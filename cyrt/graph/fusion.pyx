@@ -2,7 +2,7 @@
 
 from logging import DEBUG
 
-from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
 from cpython.exc cimport PyErr_SetInterrupt
@@ -21,6 +21,7 @@ from cyrt.graph.recording cimport (
     UsedMemory, edge_end, use_end,
 )
 from cyrt.graph.seam cimport builtin
+from cyrt.runtime.allocation cimport allocate_zeroed, reallocate
 from cyrt.runtime.device cimport Device, contexts, enter, enter_quietly, leave, leave_quietly
 from cyrt.runtime.module cimport LoadedFunction, allow_smem
 from cyrt.logger import logger
@@ -90,10 +91,6 @@ cdef void tell_of(Plan plan, Fusion fusion) noexcept:
         plan.fusion = fusion
 
 
-cdef int submit(Fusion fusion) except -1:
-    return builtin.fuse(fusion)
-
-
 cdef void tell(Fusion fusion) noexcept:
     fusion.news = False
     try:
@@ -130,7 +127,6 @@ cdef void abandon_all(Recording* scripts) noexcept:
 
 cdef int add_extent(Extents* extents, size_t start, size_t size) except -1:
     """Add a part; one that follows the last one is joined to that."""
-    cdef Extent* grown
     if size == 0:
         return 0
     if extents.count and extents.items[extents.count - 1].start \
@@ -138,22 +134,19 @@ cdef int add_extent(Extents* extents, size_t start, size_t size) except -1:
         extents.items[extents.count - 1].size += size
         return 0
     if extents.count == extents.room:
-        grown = <Extent*>realloc(extents.items, (2 * extents.room + 16) * sizeof(Extent))
-        if grown == NULL:
-            raise MemoryError()
-        extents.items, extents.room = grown, 2 * extents.room + 16
+        extents.items = <Extent*>reallocate(
+            extents.items, (2 * extents.room + 16) * sizeof(Extent))
+        extents.room = 2 * extents.room + 16
     extents.items[extents.count].start, extents.items[extents.count].size = start, size
     extents.count += 1
     return 0
 
 
 cdef int add_transfer(Transfers* transfers, size_t source, size_t target, size_t size) except -1:
-    cdef Transfer* grown
     if transfers.count == transfers.room:
-        grown = <Transfer*>realloc(transfers.items, (2 * transfers.room + 16) * sizeof(Transfer))
-        if grown == NULL:
-            raise MemoryError()
-        transfers.items, transfers.room = grown, 2 * transfers.room + 16
+        transfers.items = <Transfer*>reallocate(
+            transfers.items, (2 * transfers.room + 16) * sizeof(Transfer))
+        transfers.room = 2 * transfers.room + 16
     transfers.items[transfers.count] = Transfer(source, target, size)
     transfers.count += 1
     return 0
@@ -215,11 +208,9 @@ cdef int make_room(Fusion self, list kernels) except -1:
     cdef size_t addresses = sum([len(each[7]) for each in kernels])
     cdef size_t equal = sum([len(address[4]) for each in kernels for address in each[7]])
     cdef size_t unwritten = sum([len(each[8]) for each in kernels])
-    self.alignments = <Alignment*>malloc((addresses + 1) * sizeof(Alignment))
-    self.pairs = <Pair*>malloc((equal + 1) * sizeof(Pair))
-    self.unwritten = <Unwritten*>malloc((unwritten + 1) * sizeof(Unwritten))
-    if self.alignments == NULL or self.pairs == NULL or self.unwritten == NULL:
-        raise MemoryError()
+    self.alignments = <Alignment*>allocate_zeroed(addresses * sizeof(Alignment))
+    self.pairs = <Pair*>allocate_zeroed(equal * sizeof(Pair))
+    self.unwritten = <Unwritten*>allocate_zeroed(unwritten * sizeof(Unwritten))
     return 0
 
 
@@ -428,9 +419,7 @@ cdef class Fusion(Execs):
                 add_original(self, unit)
         for i in sorted(fixed):
             compare_node(self, i, fixed[i])
-        self.patched = <char*>calloc(fused.num_nodes + 1, 1)
-        if self.patched == NULL:
-            raise MemoryError()
+        self.patched = <char*>allocate_zeroed(fused.num_nodes)
         self.bytes_saved, self.seconds = bytes_saved, seconds
         create_events(self)
         self.code = self.code + [(<LoadedFunction>each).code for each in self.functions]
@@ -589,7 +578,7 @@ cdef bint prepare(Fusion self, bint changed) noexcept:
     cdef Outcome outcome
     cdef int ignored
     if self.exec.exec == NULL:
-        return executables.instantiate(&self.exec, self.stream, self.recording, 0,
+        return executables.instantiate(&self.exec, self.stream, self.recording,
                                        self.recording.num_nodes, False, &outcome)
     if not changed:
         memset(self.patched, 0, self.recording.num_nodes)

@@ -2,6 +2,7 @@
 
 from libc.stdlib cimport free, realloc
 
+from cyrt.runtime.allocation cimport reallocate
 from cyrt.runtime.state cimport Block, Hazard, StreamState
 
 
@@ -14,7 +15,6 @@ cdef int make_current(Block* block, StreamState* stream) except -1:
     """Move this epoch's state into `block.hazard`, and another pending state into the list."""
     cdef unsigned long long epoch = stream.recording_epoch
     cdef Hazard own = block.hazard
-    cdef Hazard* grown
     cdef int i, kept = 0
     for i in range(block.num_others):
         if block.others[i].epoch == epoch:
@@ -34,10 +34,7 @@ cdef int make_current(Block* block, StreamState* stream) except -1:
         else:
             free(block.others[i].readers)
     block.num_others = kept
-    grown = <Hazard*>realloc(block.others, (kept + 1) * sizeof(Hazard))
-    if grown == NULL:
-        raise MemoryError()
-    block.others = grown
+    block.others = <Hazard*>reallocate(block.others, (kept + 1) * sizeof(Hazard))
     block.others[kept] = own
     block.num_others = kept + 1
     block.hazard.stream = stream

@@ -9,6 +9,7 @@ from cyrt.graph.executable cimport Contents, Executable, Execs, Outcome, SAMPLES
 from cyrt.graph.recording cimport (
     CHILD, CLUSTER, COOPERATIVE, KERNEL, TEMPLATE, Geometry, Recording,
 )
+from cyrt.runtime.allocation cimport allocate_zeroed
 from cyrt.runtime.module cimport Runnable
 from cyrt.runtime.state cimport StreamState
 
@@ -44,11 +45,9 @@ cdef Plan new_plan(StreamState* stream, Recording* recording):
     plan.blob_bytes = recording.blob_bytes
     plan.num_nodes = recording.num_nodes
     plan.names_, plan.code = names, code
-    plan.topology = <unsigned int*>malloc(topology_bytes)
-    plan.geometry = <Geometry*>malloc(geometry_bytes)
-    plan.patched_ = <char*>calloc(recording.num_nodes, 1)
-    if plan.topology == NULL or plan.geometry == NULL or plan.patched_ == NULL:
-        raise MemoryError()
+    plan.topology = <unsigned int*>allocate_zeroed(topology_bytes)
+    plan.geometry = <Geometry*>allocate_zeroed(geometry_bytes)
+    plan.patched_ = <char*>allocate_zeroed(recording.num_nodes)
     memcpy(plan.topology, recording.topology, topology_bytes)
     memcpy(plan.geometry, recording.geometry, geometry_bytes)
     for i in range(min(recording.num_nodes, <int>count)):
@@ -203,7 +202,7 @@ cdef Executable* add_variant(Plan plan, Recording* recording, PlanStats* stats,
     if target == NULL:
         outcome.result, outcome.call = CUDA_ERROR_OUT_OF_MEMORY, b"cuGraphInstantiateWithFlags"
         return NULL
-    if not executables.instantiate(target, plan.stream, recording, 0, recording.num_nodes, False,
+    if not executables.instantiate(target, plan.stream, recording, recording.num_nodes, False,
                                    outcome):
         free(target)
         return NULL

@@ -11,6 +11,7 @@ from cyrt.graph.history cimport (
     free_history, new_history, step_at,
 )
 from cyrt.graph.recording cimport Operation, Recording, Use, use_end
+from cyrt.runtime.allocation cimport allocate_zeroed
 from cyrt.runtime.sequences cimport begin_sequences, free_sites, has_site, new_sites, set_site
 from cyrt.runtime.state cimport OVERWRITE, READ, Block, StreamState
 
@@ -538,9 +539,7 @@ cdef class Trace:
 
     def __cinit__(self, int max_ops, int num_blocks):
         self.recording = recordings.new_recording()
-        self.blocks = <Block*>calloc(num_blocks, sizeof(Block))
-        if self.blocks == NULL:
-            raise MemoryError()
+        self.blocks = <Block*>allocate_zeroed(num_blocks * sizeof(Block))
         self.num_blocks = num_blocks
         self.launched, self.kernels, self.uses, self.batches = {}, [], [], []
         set_limit(&self.policy, &self.state, max_ops)

@@ -1,27 +1,22 @@
 """Ranges of addresses of outside memory, within one recording."""
 
-from libc.stdlib cimport realloc
-
+from cyrt.runtime.allocation cimport reallocate
 from cyrt.runtime.state cimport Block
 
 
 cdef Block* resolve(Ranges* ranges, Block* block, bint* joined) except NULL:
     cdef unsigned long long start = block.address, end = block.address + max(block.size, 1)
     cdef Range* item
-    cdef Range* grown
     cdef Block* found = NULL
-    cdef int i, kept = 0, room
+    cdef int i, kept = 0
     for i in range(ranges.count):
         item = &ranges.items[i]
         if item.start <= start and end <= item.end \
                 and item.generation == item.block.generation:
             return item.block
     if ranges.count == ranges.room:
-        room = 2 * ranges.room + 8
-        grown = <Range*>realloc(ranges.items, room * sizeof(Range))
-        if grown == NULL:
-            raise MemoryError()
-        ranges.items, ranges.room = grown, room
+        ranges.items = <Range*>reallocate(ranges.items, (2 * ranges.room + 8) * sizeof(Range))
+        ranges.room = 2 * ranges.room + 8
     for i in range(ranges.count):
         item = &ranges.items[i]
         if item.start < end and start < item.end:

@@ -1,10 +1,11 @@
 """Recordings: the operations since the last commit, in C arrays."""
 
 from cpython.ref cimport Py_CLEAR, Py_DECREF, Py_INCREF
-from libc.stdlib cimport calloc, free, realloc
+from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
 
 from cyrt.graph.pattern cimport Pattern, room_of
+from cyrt.runtime.allocation cimport allocate_zeroed, reallocate
 from cyrt.runtime.module cimport LoadedFunction
 from cyrt.runtime.poison cimport release_error
 
@@ -48,9 +49,7 @@ cdef extern from *:
 
 
 cdef Recording* new_recording() except NULL:
-    cdef Recording* recording = <Recording*>calloc(1, sizeof(Recording))
-    if recording == NULL:
-        raise MemoryError()
+    cdef Recording* recording = <Recording*>allocate_zeroed(sizeof(Recording))
     clear(recording)
     return recording
 
@@ -142,17 +141,10 @@ cdef size_t param_room(const Recording* recording) noexcept nogil:
     return room
 
 
-cdef void* grown(void* old, size_t bytes) except NULL:
-    cdef void* new = realloc(old, bytes)
-    if new == NULL:
-        raise MemoryError()
-    return new
-
-
 cdef int grow_nodes(Recording* recording, int room) except -1:
-    recording.nodes = <Node*>grown(recording.nodes, room * sizeof(Node))
-    recording.geometry = <Geometry*>grown(recording.geometry, room * sizeof(Geometry))
-    recording.owners = <void**>grown(recording.owners, room * sizeof(void*))
+    recording.nodes = <Node*>reallocate(recording.nodes, room * sizeof(Node))
+    recording.geometry = <Geometry*>reallocate(recording.geometry, room * sizeof(Geometry))
+    recording.owners = <void**>reallocate(recording.owners, room * sizeof(void*))
     recording.node_room = room
     return 0
 
@@ -164,15 +156,15 @@ cdef int grow_arrays(Recording* recording, size_t param_bytes, int edges) except
         grow_nodes(recording, 2 * recording.node_room + 64)
     if recording.num_edges + edges > recording.edge_room:
         room = 2 * recording.edge_room + edges + 64
-        recording.edges = <Edge*>grown(recording.edges, room * sizeof(Edge))
+        recording.edges = <Edge*>reallocate(recording.edges, room * sizeof(Edge))
         recording.edge_room = room
     bytes = recording.blob_bytes + param_bytes + 16
     if bytes > recording.blob_room:
-        recording.blob = <char*>grown(recording.blob, 2 * bytes)
+        recording.blob = <char*>reallocate(recording.blob, 2 * bytes)
         recording.blob_room = 2 * bytes
     bytes = recording.topology_words + 8 + edges
     if bytes > recording.topology_room:
-        recording.topology = <unsigned int*>grown(recording.topology,
+        recording.topology = <unsigned int*>reallocate(recording.topology,
                                                   2 * bytes * sizeof(unsigned int))
         recording.topology_room = 2 * bytes
     return 0
@@ -245,14 +237,14 @@ cdef Step* new_step(Recording* recording, int node) noexcept:
 
 cdef int grow_uses(Recording* recording, int count) except -1:
     cdef int room = 2 * recording.use_room + count + 128
-    recording.uses = <Use*>grown(recording.uses, room * sizeof(Use))
+    recording.uses = <Use*>reallocate(recording.uses, room * sizeof(Use))
     recording.use_room = room
     return 0
 
 
 cdef int grow_tensors(Tensors* kept, int count) except -1:
     cdef int room = 2 * kept.room + count + 64
-    kept.objects = <void**>grown(kept.objects, room * sizeof(void*))
+    kept.objects = <void**>reallocate(kept.objects, room * sizeof(void*))
     kept.room = room
     return 0
 

@@ -3,7 +3,7 @@
 cimport cython
 from cpython.list cimport PyList_GET_ITEM
 from cpython.ref cimport PyObject, _Py_REFCNT
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from cyrt import settings
@@ -28,6 +28,7 @@ from cyrt.graph.replay cimport check_call
 from cyrt.graph.replay_call cimport (
     geometry_of, is_same_use, next_call, num_uses_of, params_of, replay_copied, uses_of,
 )
+from cyrt.runtime.allocation cimport allocate_zeroed
 from cyrt.runtime.device cimport context_of, contexts
 from cyrt.runtime.memory cimport Memory, live_block
 from cyrt.runtime.module cimport LoadedFunction, drop_code, new_code
@@ -198,13 +199,6 @@ cdef Template refuse(Key* key, int ordinal, str reason):
     return keep(key, template)
 
 
-cdef void* allocate_zeroed(size_t bytes) except NULL:
-    cdef void* memory = calloc(max(bytes, <size_t>1), 1)
-    if memory == NULL:
-        raise MemoryError()
-    return memory
-
-
 cdef TemplateKernel new_kernel(CapturedKernel captured, bytes params, list words, object call):
     """Return a kernel with these words of its parameters to be set."""
     global last_serial
@@ -257,11 +251,9 @@ cdef TemplateKernel new_kernel(CapturedKernel captured, bytes params, list words
 cdef bytes lay_out_parameters(TemplateKernel kernel, tuple addresses):
     """Return the parameters of a launch whose operands are at these addresses."""
     cdef unsigned long long[MOST_OPERANDS] words
-    cdef void** room = <void**>malloc(room_of(&kernel.pattern))
+    cdef void** room = <void**>allocate_zeroed(room_of(&kernel.pattern))
     cdef char* params
     cdef int i
-    if room == NULL:
-        raise MemoryError()
     for i, address in enumerate(addresses):
         words[i] = address
     lay(&kernel.pattern, words, room)

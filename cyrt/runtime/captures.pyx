@@ -3,10 +3,11 @@
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
-from libc.stdlib cimport calloc, free, realloc
+from libc.stdlib cimport free
 
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport check, cu
+from cyrt.runtime.allocation cimport allocate_zeroed, reallocate
 from cyrt.runtime.order cimport has_exported_memory, is_recorded_anywhere
 from cyrt.runtime.outside cimport add_outside
 from cyrt.runtime.pool cimport release
@@ -85,9 +86,7 @@ cdef Kept* kept_by(StreamState* stream) except NULL:
     if last_kept != NULL and last_kept.capture == capture:
         return last_kept
     objects = []
-    kept = <Kept*>calloc(1, sizeof(Kept))
-    if kept == NULL:
-        raise MemoryError()
+    kept = <Kept*>allocate_zeroed(sizeof(Kept))
     kept.capture = capture
     kept.objects = <PyObject*>objects
     Py_INCREF(objects)
@@ -111,16 +110,13 @@ cdef int keep_object(Kept* kept, object value) except -1:
 
 
 cdef int keep_block(Kept* kept, Block* block) except -1:
-    cdef Block** grown
     cdef int i
     for i in range(kept.count):
         if kept.blocks[i] == block:
             return 0
     if kept.count == kept.room:
-        grown = <Block**>realloc(kept.blocks, (2 * kept.room + 8) * sizeof(Block*))
-        if grown == NULL:
-            raise MemoryError()
-        kept.blocks, kept.room = grown, 2 * kept.room + 8
+        kept.blocks = <Block**>reallocate(kept.blocks, (2 * kept.room + 8) * sizeof(Block*))
+        kept.room = 2 * kept.room + 8
     kept.blocks[kept.count] = block
     kept.count += 1
     block.captures += 1

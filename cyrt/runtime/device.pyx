@@ -200,12 +200,13 @@ cdef int innermost_block(list blocks, entered) except -1:
                        f"of {entered!r}; the thread that entered it leaves it, once")
 
 
-cdef int attribute(int ordinal, int code, const char* name) except? -1:
+cdef int attribute(int ordinal, int code) except? -1:
     cdef int value = 0
     cdef CUdevice device = 0
     ensure_open()
     check(cu.cuDeviceGet(&device, ordinal), b"cuDeviceGet")
-    check(cu.cuDeviceGetAttribute(&value, <CUdevice_attribute>code, device), name)
+    check(cu.cuDeviceGetAttribute(&value, <CUdevice_attribute>code, device),
+          b"cuDeviceGetAttribute")
     return value
 
 
@@ -291,22 +292,18 @@ cdef class Device:
     @property
     def compute_capability(self):
         """The compute capability as ``(major, minor)``, ``(9, 0)`` for Hopper."""
-        return (attribute(self.live(), CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
-                          b"cuDeviceGetAttribute"),
-                attribute(self.live(), CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
-                          b"cuDeviceGetAttribute"))
+        return (attribute(self.live(), CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
+                attribute(self.live(), CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR))
 
     @property
     def multiprocessors(self):
         """The number of multiprocessors."""
-        return attribute(self.live(), CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
-                         b"cuDeviceGetAttribute")
+        return attribute(self.live(), CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
 
     @property
     def concurrent_managed_access(self):
         """Whether host and device may use managed memory at the same time."""
-        return bool(attribute(self.live(), CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS,
-                              b"cuDeviceGetAttribute"))
+        return bool(attribute(self.live(), CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS))
 
     def attribute(self, name):
         """Return a device attribute by its name in ``CUdevice_attribute`` (cuda.h).
@@ -336,7 +333,7 @@ cdef class Device:
             close = difflib.get_close_matches(key, DEVICE_ATTRIBUTES, 3)
             hint = f"; close to it: {', '.join(close)}" if close else ""
             raise ValueError(f"no device attribute is named {name!r}{hint}")
-        return attribute(self.live(), code, b"cuDeviceGetAttribute")
+        return attribute(self.live(), code)
 
     def memory_info(self):
         """Return ``(free, total)``: bytes of device memory as the driver counts them."""

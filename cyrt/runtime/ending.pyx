@@ -8,6 +8,7 @@ from cyrt.driver.capture_mode cimport event_status, relax, restore, stream_statu
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport MAX_DEVICES, READY, cu, process
 from cyrt.runtime cimport waiting as _waiting
+from cyrt.runtime.allocation cimport allocate_zeroed
 from cyrt.runtime.device cimport contexts, enter_quietly, leave_quietly
 from cyrt.runtime.pacing cimport has_spare_room
 from cyrt.runtime.state cimport Block, PINNED_MEMORY, StreamState
@@ -200,9 +201,7 @@ cdef void add(Ending* entry) noexcept:
 
 
 cdef int add_mark(Ending* entry, StreamState* state) except -1:
-    cdef Mark* mark = <Mark*>calloc(1, sizeof(Mark))
-    if mark == NULL:
-        raise MemoryError()
+    cdef Mark* mark = <Mark*>allocate_zeroed(sizeof(Mark))
     mark.stream = state
     mark.recording = state.recording_epoch if state.pending else 0
     mark.next = entry.marks

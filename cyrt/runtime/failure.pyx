@@ -5,11 +5,12 @@ import os
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport free
 
 from cyrt.driver import frames
 from cyrt.driver.calling_code cimport cyrt_calling_code
 from cyrt.driver.errors import LinAlgError
+from cyrt.runtime.allocation cimport allocate_zeroed
 from cyrt.runtime.state cimport StreamState
 
 # The package's folder: the line of a call is the first one outside it.
@@ -72,10 +73,8 @@ cdef int add_slots() except -1:
     global slots, num_slots
     cdef Site* before = slots
     cdef size_t count = num_slots, i
-    cdef Site* grown = <Site*>calloc(max(2 * count, LEAST_SLOTS), sizeof(Site))
-    if grown == NULL:
-        raise MemoryError()
-    slots, num_slots = grown, max(2 * count, LEAST_SLOTS)
+    slots = <Site*>allocate_zeroed(max(2 * count, LEAST_SLOTS) * sizeof(Site))
+    num_slots = max(2 * count, LEAST_SLOTS)
     for i in range(count):
         if before[i].function != NULL:
             slot_of(&before[i])[0] = before[i]

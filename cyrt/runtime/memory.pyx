@@ -28,7 +28,7 @@ from cyrt.runtime.state cimport (
 )
 from cyrt.runtime.stream cimport Stream, current_state, stream_of
 from cyrt.runtime.stream_state cimport flush_all, wrapped_state, legacy_state, order_launched
-from cyrt.runtime.transfer cimport copy_page_locked, is_page_locked, to_device, to_host
+from cyrt.runtime.transfer cimport copy_directly, is_page_locked, to_device, to_host
 from cyrt.runtime.untracked cimport (
     PyObject_GC_IsTracked, cyrt_bear_untracked,
 )
@@ -553,8 +553,8 @@ cdef int copy_at_once(Memory buffer, Block* block, other, char* host, StreamStat
         raise ValueError("blocking=False: expected page-locked host memory, such as a "
                          "cyrt.PinnedBuffer or numpy.frombuffer(pinned, dtype), got pageable "
                          f"memory ({type(other).__name__})")
-    copy_page_locked(state, block, READ if outward else overwriting(buffer), buffer.address, host,
-                     buffer.size, outward)
+    copy_directly(state, block, READ if outward else overwriting(buffer), buffer.address, host,
+                  buffer.size, outward)
     graph.keep(state, memoryview(other))
     return order_foreign_streams(block, state)
 

@@ -2,10 +2,11 @@
 """Order among streams that use the same blocks of memory."""
 
 from cpython.exc cimport PyErr_CheckSignals
-from libc.stdlib cimport free, malloc, realloc
+from libc.stdlib cimport free
 
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport MAX_DEVICES, check, faulted
+from cyrt.runtime.allocation cimport allocate_zeroed, reallocate
 from cyrt.runtime.device cimport (
     EXPLAINED, EXPLAINED_IN_PART, contexts, enter_quietly, explained, leave, leave_quietly,
     set_explained, verify,
@@ -146,10 +147,7 @@ cdef int order_use(Block* block, StreamState* stream, Access access) except -1:
 
 cdef int grow_readers(Block* block) except -1:
     cdef int room = 2 * block.max_readers + 2
-    cdef StreamState** grown = <StreamState**>realloc(block.readers, room * sizeof(StreamState*))
-    if grown == NULL:
-        raise MemoryError()
-    block.readers = grown
+    block.readers = <StreamState**>reallocate(block.readers, room * sizeof(StreamState*))
     block.max_readers = room
     return 0
 
@@ -244,10 +242,8 @@ cdef int flush_block(Block* block) except -1:
     """Launch the recordings of a copied list: other threads run during a launch and may change the
     block's list."""
     cdef int i, count = 0
-    cdef StreamState** streams = <StreamState**>malloc(
+    cdef StreamState** streams = <StreamState**>allocate_zeroed(
         (block.num_others + 1) * sizeof(StreamState*))
-    if streams == NULL:
-        raise MemoryError()
     if block.hazard.stream != NULL and block.hazard.epoch == block.hazard.stream.recording_epoch:
         streams[count] = block.hazard.stream
         count += 1

@@ -2,7 +2,7 @@
 
 import gc
 
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport free
 from libc.string cimport memset
 
 from cyrt import settings
@@ -10,6 +10,7 @@ from cyrt.driver import errors
 from cyrt.driver.capture_mode cimport relax, restore
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport cu, ensure_open
+from cyrt.runtime.allocation cimport allocate_zeroed
 from cyrt.runtime.blocks cimport (
     Slab, counts, destroy_block, is_part, leave_bin, site_bytes, split_bytes, usages,
 )
@@ -138,9 +139,7 @@ cdef Slab* slab_for(int ordinal, size_t size, Shortage* shortage) except? NULL:
             break
     if not try_driver(ordinal, SLAB, &address, shortage):
         return NULL
-    slab = <Slab*>calloc(1, sizeof(Slab))
-    if slab == NULL:
-        raise MemoryError()
+    slab = <Slab*>allocate_zeroed(sizeof(Slab))
     slab.address = address
     slab.next = pool.slabs
     pool.slabs = slab

@@ -1,10 +1,9 @@
 # C-level functions only: see stream_state.pxd.
 """The states of streams: creating and finding them, launching their work, ordering them."""
 
-from libc.stdlib cimport calloc
-
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport MAX_DEVICES, check, cu, faulted
+from cyrt.runtime.allocation cimport allocate_zeroed
 from cyrt.runtime.blocks cimport usages
 from cyrt.runtime.device cimport (
     contexts, context_of, enter, enter_quietly, leave, leave_quietly, verify,
@@ -32,9 +31,7 @@ cdef size_t PER_THREAD = 2      # the handle of each thread's default stream
 
 
 cdef StreamState* new_state(int ordinal, CUstream handle, int priority, bint owned) except NULL:
-    cdef StreamState* state = <StreamState*>calloc(1, sizeof(StreamState))
-    if state == NULL:
-        raise MemoryError()
+    cdef StreamState* state = <StreamState*>allocate_zeroed(sizeof(StreamState))
     state.handle = handle
     state.ordinal = ordinal
     state.epoch = contexts[ordinal].epoch

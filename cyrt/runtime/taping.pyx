@@ -1,8 +1,7 @@
 # C-level functions only: see taping.pxd.
 """What the tape of a thread follows."""
 
-from libc.stdlib cimport realloc
-
+from cyrt.runtime.allocation cimport reallocate
 from cyrt.runtime.memory cimport Memory, block_of
 from cyrt.runtime.state cimport Block
 
@@ -42,12 +41,9 @@ cdef Thread* this_thread() noexcept:
 
 cdef unsigned long long open_tape(Thread* thread) except 0:
     global last_number, opened, recording, room
-    cdef Open* grown
     if recording == room:
-        grown = <Open*>realloc(opened, (2 * room + 4) * sizeof(Open))
-        if grown == NULL:
-            raise MemoryError()
-        opened, room = grown, 2 * room + 4
+        opened = <Open*>reallocate(opened, (2 * room + 4) * sizeof(Open))
+        room = 2 * room + 4
     last_number += 1
     opened[recording] = Open(last_number, PyThread_get_thread_ident())
     recording += 1

@@ -2,8 +2,8 @@
 #
 # INVARIANTS
 # - When `to_device` or `to_host` returns, host memory has been read, or contains the data from the
-#   device. `copy_page_locked` returns at once: its caller keeps the host memory until the copy has
-#   ended.
+#   device. `copy_directly` returns at once: its caller keeps page-locked host memory until the copy
+#   has ended.
 # - Waiting for the device releases the GIL and ends on a signal: no blocking driver call is made
 #   after work that may never end.
 # - A copy is whole: operations of other threads come before it or after it. To the device, as much
@@ -22,9 +22,9 @@ cdef int to_device(StreamState* stream, Block* block, Access access, CUdeviceptr
                    const char* source, size_t nbytes) except -1
 cdef int to_host(StreamState* stream, Block* block, char* target, CUdeviceptr source,
                  size_t nbytes) except -1
-# Put a copy on the stream between device memory and page-locked host memory, to the latter if
-# `outward`. `is_page_locked` says whether the driver knows host memory: it then reads that memory
-# when the copy runs, and not during the call as with pageable memory.
-cdef int copy_page_locked(StreamState* stream, Block* block, Access access, CUdeviceptr memory,
-                          char* host, size_t nbytes, bint outward) except -1
+# Put a copy between device and host memory, to the latter if `outward`, on the stream without a
+# chunk. `is_page_locked` says whether the driver knows host memory: it then reads that memory when
+# the copy runs, and not during the call as with pageable memory.
+cdef int copy_directly(StreamState* stream, Block* block, Access access, CUdeviceptr memory,
+                       char* host, size_t nbytes, bint outward) except -1
 cdef bint is_page_locked(const void* address) noexcept nogil

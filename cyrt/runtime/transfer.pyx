@@ -141,8 +141,8 @@ cdef bint is_page_locked(const void* address) noexcept nogil:
                                     <CUdeviceptr>address) == CUDA_SUCCESS
 
 
-cdef int copy_page_locked(StreamState* stream, Block* block, Access access, CUdeviceptr memory,
-                          char* host, size_t nbytes, bint outward) except -1:
+cdef int copy_directly(StreamState* stream, Block* block, Access access, CUdeviceptr memory,
+                       char* host, size_t nbytes, bint outward) except -1:
     cdef CUresult result
     cdef int entered
     begin_direct(stream, block, access, NULL, READ)
@@ -161,15 +161,8 @@ cdef int to_device(StreamState* stream, Block* block, Access access, CUdeviceptr
                    const char* source, size_t nbytes) except -1:
     cdef unsigned int generation = block.generation
     cdef Staging* staging
-    cdef int entered
-    cdef CUresult result
     if nbytes <= min(<size_t>INLINE, chunk_size) and not is_page_locked(source):
-        begin_direct(stream, block, access, NULL, READ)
-        entered = enter_quietly(stream.ordinal, stream.epoch)
-        with nogil:
-            result = cu.cuMemcpyHtoDAsync(target, source, nbytes, stream.handle)
-        end_direct(stream)
-        return leave(stream.ordinal, entered, result, b"cuMemcpyHtoDAsync")
+        return copy_directly(stream, block, access, target, <char*>source, nbytes, False)
     staging = take_staging(stream)
     try:
         if nbytes <= staging.size or (nbytes <= CHUNKS * staging.size

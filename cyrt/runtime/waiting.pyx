@@ -1,11 +1,11 @@
 """Waiting for streams, and querying whether their work has ended."""
 
 from cpython.exc cimport PyErr_CheckSignals
-from libc.stdlib cimport calloc
 
 from cyrt.driver.capture_mode cimport event_status, relax, restore, stream_status
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport MAX_DEVICES, READY, cu, faulted, process
+from cyrt.runtime.allocation cimport allocate_zeroed
 from cyrt.runtime.device cimport (
     context_of, current_ordinal, enter, enter_quietly, leave, leave_quietly, verify,
 )
@@ -130,9 +130,7 @@ cdef int wait_by_event(StreamState* state) except -1:
     if taken != NULL:
         wait_events[state.ordinal] = taken.next
     else:
-        taken = <WaitEvent*>calloc(1, sizeof(WaitEvent))
-        if taken == NULL:
-            raise MemoryError()
+        taken = <WaitEvent*>allocate_zeroed(sizeof(WaitEvent))
     try:
         entered = enter(state.ordinal, state.epoch, b"cuEventRecord")
         if taken.epoch != state.epoch:      # the reset of the context destroyed the event
