@@ -52,12 +52,12 @@ cdef inline long long ceiling(long long n, long long of) noexcept:
 # uses; bit i of `writes` is set if operand i is written.
 cdef int record_launch(Recorder encoder, const Launch* launch, const void* params,
                        const Operand* operands, int count, unsigned int writes) except -1
-# Record a launch of a kernel that can load `num_weights` operands, from `weights` on, before it
-# waits for its dependencies. It does so if the 32-bit word at offset `word` of its parameters is 1:
-# the word is 0, and the recorder sets it (see graph/early).
+# Record a launch of a kernel that writes operand 0, and can load `num_weights` operands, from
+# `weights` on, before it waits for its dependencies. It does so if the 32-bit word at offset `word`
+# of its parameters is 1: the word is 0, and the recorder sets it (see graph/early).
 cdef int record_launch_of_weights(Recorder encoder, const Launch* launch, const void* params,
-                                  const Operand* operands, int count, unsigned int writes,
-                                  int weights, int num_weights, size_t word) except -1
+                                  const Operand* operands, int count, int weights,
+                                  int num_weights, size_t word) except -1
 # Record a launch that uses many Buffers: it reads the first ones, and writes the others, from
 # `written` on, too.
 cdef int record_launch_of_many(Recorder encoder, const Launch* launch, const void* params,

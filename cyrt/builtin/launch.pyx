@@ -153,8 +153,8 @@ cdef int record_launch(Recorder encoder, const Launch* launch, const void* param
 
 
 cdef int record_launch_of_weights(Recorder encoder, const Launch* launch, const void* params,
-                                  const Operand* operands, int count, unsigned int writes,
-                                  int weights, int num_weights, size_t word) except -1:
+                                  const Operand* operands, int count, int weights,
+                                  int num_weights, size_t word) except -1:
     cdef EarlyLoad early
     cdef int i
     early.use, early.count, early.word = 0, 0, word
@@ -164,7 +164,7 @@ cdef int record_launch_of_weights(Recorder encoder, const Launch* launch, const 
                 early.count += 1
             else:
                 early.use += 1
-    return record_with(encoder, launch, params, operands, count, writes, &early)
+    return record_with(encoder, launch, params, operands, count, 1, &early)
 
 
 cdef int record_launch_of_many(Recorder encoder, const Launch* launch, const void* params,

@@ -6,6 +6,7 @@
 
 from cyrt.builtin.operand cimport Operand
 from cyrt.driver.table cimport MAX_DEVICES
+from cyrt.graph.commit cimport Recorder
 from cyrt.graph.exact_key cimport Key
 from cyrt.graph.template cimport Template
 
@@ -34,6 +35,9 @@ cdef inline bint is_served(Library library, int ordinal) except -1:
 cdef int decide(Library library, int ordinal, object served) except -1
 # Return the bindings of a library, which are imported at their first use.
 cdef object bindings_of(Library library)
+# Record a learned call. Return False if the library does not provide it, or memory is short.
+cdef bint record_learned(Recorder encoder, Template template, const Operand* operands, int count,
+                         unsigned int writes) except -1
 # Learn a call, or that the library does not provide it. `make()` returns the call; the context is
 # current, and the bindings' Unsupported is the library's refusal. Operand 0 has `written` bytes,
 # which are written.

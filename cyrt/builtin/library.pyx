@@ -6,13 +6,17 @@ import importlib
 from libc.string cimport memset
 
 from cyrt import settings
+from cyrt.builtin.launch cimport WHOLE, record_call
+from cyrt.builtin.workspace cimport allocate_workspace
 from cyrt.driver.capture_mode cimport relax, restore
 from cyrt.driver.cuda cimport CUstreamCaptureMode
+from cyrt.driver.errors import OutOfMemoryError
 from cyrt.graph.exact_key cimport forget_launch_plans
 from cyrt.graph.template cimport MOST_OPERANDS, Extent, TemplateKernel, learn, refuse
 from cyrt.libs.library import Unsupported
 from cyrt.logger import logger
 from cyrt.runtime.device cimport Device, context_of, enter, leave_quietly
+from cyrt.runtime.memory cimport Memory
 
 NAMES = {<int>CUBLASLT: "cuBLASLt", <int>CUDNN: "cuDNN", <int>CUFFT: "cuFFT",
          <int>CUSOLVER: "cuSOLVER"}
@@ -40,6 +44,20 @@ cdef int decide(Library library, int ordinal, object served) except -1:
     decisions[ordinal * LIBRARIES + library] = 0 if served is None else 1 if served else -1
     forget_launch_plans()
     return 0
+
+
+cdef bint record_learned(Recorder encoder, Template template, const Operand* operands, int count,
+                         unsigned int writes) except -1:
+    cdef Memory workspace = None
+    if template.refused:
+        return False
+    if template.workspace:
+        try:
+            workspace = allocate_workspace(encoder, template.workspace)
+        except OutOfMemoryError:
+            return False
+    record_call(encoder, template, operands, count, writes | WHOLE, workspace)
+    return True
 
 
 cdef Template learn_call(Library library, Key* key, int ordinal, object make,

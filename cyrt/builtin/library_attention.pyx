@@ -6,15 +6,11 @@ from cyrt.builtin cimport library
 from cyrt.builtin.attention cimport Steps
 from cyrt.builtin.entry cimport op_code
 from cyrt.builtin.flash_attention cimport MASK, OUT, SINKS, VALUES
-from cyrt.builtin.launch cimport WHOLE, record_call
-from cyrt.builtin.library cimport CUDNN, bindings_of, is_served, learn_call
-from cyrt.builtin.workspace cimport allocate_workspace
-from cyrt.driver.errors import OutOfMemoryError
+from cyrt.builtin.library cimport CUDNN, bindings_of, is_served, learn_call, record_learned
 from cyrt.dtypes import DTYPES
 from cyrt.graph.exact_key cimport Key, add_word
 from cyrt.graph.template cimport ALIGNMENT, Template, begin_call_key, find_template, refuse
 from cyrt.runtime.device cimport context_of
-from cyrt.runtime.memory cimport Memory
 
 # The maximum size of the workspace in bytes.
 MOST_WORKSPACE = 1 << 28
@@ -94,7 +90,6 @@ cdef bint record_library_attention(Recorder encoder, int dtype, const Operand* o
                                    const FlashSpace* space) except -1:
     cdef Key key
     cdef Template template
-    cdef Memory workspace = None
     cdef unsigned long long scale
     cdef int i, ordinal = encoder.state.ordinal
     cdef bint masked = operands[MASK].buffer != NULL
@@ -126,15 +121,7 @@ cdef bint record_library_attention(Recorder encoder, int dtype, const Operand* o
                 and not is_worth_a_plan(&key, multiplications(space) * (MASKED if masked else 1)):
             return False
         template = prepare(ordinal, dtype, operands, count, space, &key)
-    if template.refused:
-        return False
-    if template.workspace:
-        try:
-            workspace = allocate_workspace(encoder, template.workspace)
-        except OutOfMemoryError:
-            return False
-    record_call(encoder, template, operands, count, 1 << OUT | WHOLE, workspace)
-    return True
+    return record_learned(encoder, template, operands, count, 1 << OUT)
 
 
 # -- in the library's terms ------------------------------------------------------------------------

@@ -7,16 +7,12 @@ from cyrt.builtin import conv_tuning
 from cyrt.builtin cimport library
 from cyrt.builtin.convolution cimport BIAS, OUT
 from cyrt.builtin.entry cimport op_code
-from cyrt.builtin.launch cimport WHOLE, record_call
-from cyrt.builtin.library cimport CUDNN, bindings_of, learn_call
+from cyrt.builtin.library cimport CUDNN, bindings_of, learn_call, record_learned
 from cyrt.builtin.window cimport Sliding, product, reverse
-from cyrt.builtin.workspace cimport allocate_workspace
-from cyrt.driver.errors import OutOfMemoryError
 from cyrt.dtypes import DTYPES
 from cyrt.graph.exact_key cimport Key, add_word
 from cyrt.graph.template cimport ALIGNMENT, Template, begin_call_key, find_template, refuse
 from cyrt.runtime.device cimport context_of
-from cyrt.runtime.memory cimport Memory
 
 # The maximum size of the workspace in bytes: float32 without TF32 needs as much as the operands.
 MOST_WORKSPACE = 1 << 30
@@ -80,14 +76,7 @@ cdef Template template_of(int ordinal, int op, int dtype, const Operand* operand
 
 cdef bint record_library_conv(Recorder encoder, Template template,
                               const Operand* operands) except -1:
-    cdef Memory workspace = None
-    if template.workspace:
-        try:
-            workspace = allocate_workspace(encoder, template.workspace)
-        except OutOfMemoryError:
-            return False
-    record_call(encoder, template, operands, count_of(operands), 1 | WHOLE, workspace)
-    return True
+    return record_learned(encoder, template, operands, count_of(operands), 1)
 
 
 # -- in the library's terms ------------------------------------------------------------------------

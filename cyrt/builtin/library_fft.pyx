@@ -6,16 +6,12 @@ from functools import partial
 from cyrt.builtin cimport library
 from cyrt.builtin.entry cimport MAX_DTYPES
 from cyrt.builtin.fft cimport FFT_REAL_IN, FFT_REAL_OUT, Lines, Transform, find_lines
-from cyrt.builtin.launch cimport WHOLE, record_call
-from cyrt.builtin.library cimport CUFFT, bindings_of, is_served, learn_call
-from cyrt.builtin.workspace cimport allocate_workspace
-from cyrt.driver.errors import OutOfMemoryError
+from cyrt.builtin.library cimport CUFFT, bindings_of, is_served, learn_call, record_learned
 from cyrt.dtypes import DTYPES
 from cyrt.dtypes import dtype as _dtype
 from cyrt.graph.exact_key cimport Key, add_word
 from cyrt.graph.template cimport ALIGNMENT, Template, begin_call_key, find_template
 from cyrt.runtime.device cimport context_of
-from cyrt.runtime.memory cimport Memory
 
 cdef extern from "params/fft.h" nogil:
     enum: FFT_LONGEST
@@ -94,7 +90,6 @@ cdef bint record_library_fft(Recorder encoder, int dtype, const Operand* operand
     cdef Key key
     cdef Lines lines
     cdef Template template
-    cdef Memory workspace = None
     cdef int itemsize = itemsizes[dtype], d
     find_lines(&lines, operands, ndim, shape, transform, rank)
     if lines.space.ndim > 1 or operands[0].address % itemsize or operands[1].address % itemsize:
@@ -116,17 +111,9 @@ cdef bint record_library_fft(Recorder encoder, int dtype, const Operand* operand
     if template is None:
         template = prepare(encoder.state.ordinal, dtype, operands, shape, transform, rank, &lines,
                            &key)
-    if template.refused:
-        return False
-    if template.workspace:
-        try:
-            workspace = allocate_workspace(encoder, template.workspace)
-        except OutOfMemoryError:
-            return False
     # A transform from half a spectrum overwrites its input.
-    record_call(encoder, template, operands, 2,
-                1 | WHOLE | (2 if transform.kind & FFT_REAL_OUT else 0), workspace)
-    return True
+    return record_learned(encoder, template, operands, 2,
+                          3 if transform.kind & FFT_REAL_OUT else 1)
 
 
 cdef Template prepare(int ordinal, int dtype, const Operand* operands, const long long* shape,

@@ -120,7 +120,7 @@ cdef int record_linear(Recorder encoder, const Layer* p) except -1:
         choose_gemv(&launch, ordinal, p)
     else:
         choose_layer(product, &launch, ordinal, MORE_ROWS, p.gated)
-    return record_launch_of_weights(encoder, &launch, &args, p.operands, NUM_OPERANDS, 1, WEIGHT,
+    return record_launch_of_weights(encoder, &launch, &args, p.operands, NUM_OPERANDS, WEIGHT,
                                     NUM_OPERANDS - WEIGHT if p.rows == 1 else 1,
                                     <char*>&product.early - <char*>&args)
 

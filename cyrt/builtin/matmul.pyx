@@ -540,6 +540,6 @@ cdef inline int record_factors(Recorder encoder, const Launch* launch, Params* p
     if Params is Product:
         return record_launch(encoder, launch, params, operands, 3, 1)
     else:
-        return record_launch_of_weights(encoder, launch, params, operands, 3, 1,
+        return record_launch_of_weights(encoder, launch, params, operands, 3,
                                         1 if Params is Dot else 2, 1,
                                         <char*>&params.early - <char*>params)

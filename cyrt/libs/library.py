@@ -26,9 +26,10 @@ DATA_TYPES = {
 }
 
 
-# Held while a call is captured, and while a library waits for the whole context: that fails with
-# CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED while another thread captures a stream, and makes the capture
-# invalid. It is reentrant, since a signal handler may call a library in the middle of a call.
+# Held while a call is captured, and while a library waits for the whole context: while another
+# thread captures a stream, that fails with CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, and makes the
+# capture invalid. It is reentrant, since a signal handler may call a library in the middle of a
+# call.
 capturing = threading.RLock()
 
 

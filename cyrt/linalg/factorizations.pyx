@@ -173,6 +173,14 @@ cdef Array new_result(Call* call, int which, int code, Array like, int ndim, lon
     return result
 
 
+cdef int record(Call* call, int op) except -1:
+    """Record the launches, if there are matrices."""
+    if call.batch:
+        record_linalg(encoder_of(call.stream), op, call.code, &call.params, call.operands,
+                      call.batch)
+    return 0
+
+
 cdef Array run(Call* call, int op, Array like, str name, str text, object check):
     """Record the launches; return where matrices failed, or None if errors are raised."""
     cdef Array info = None
@@ -181,9 +189,7 @@ cdef Array run(Call* call, int op, Array like, str name, str text, object check)
         call.params.site = <unsigned int>site_of(name, text)
     else:
         info = new_result(call, INFO, INT32, like, 0, 0, 0)
-    if call.batch:
-        record_linalg(encoder_of(call.stream), op, call.code, &call.params, call.operands,
-                      call.batch)
+    record(call, op)
     return info
 
 
@@ -274,9 +280,7 @@ cdef object factor_lu(Call* call, Array a):
     cdef Array lu, pivots
     lu = new_result(call, X, a.code, a, 2, call.params.m, call.params.n)
     pivots = new_result(call, Y, INT32, a, 1, min(call.params.m, call.params.n), 0)
-    if call.batch:
-        record_linalg(encoder_of(call.stream), LU, call.code, &call.params, call.operands,
-                      call.batch)
+    record(call, LU)
     return named(LUResult, lu, pivots)
 
 
@@ -307,9 +311,7 @@ def factor_panel(Array a):
     u = new_result(&call, X, a.code, a, 2, m, n)
     r = new_result(&call, Y, a.code, a, 2, n, n)
     inverse_taus = new_result(&call, Z, a.code, a, 1, n, 0)
-    if call.batch:
-        record_linalg(encoder_of(call.stream), QR, call.code, &call.params, call.operands,
-                      call.batch)
+    record(&call, QR)
     return u, r, inverse_taus
 
 
@@ -347,8 +349,7 @@ def finite_copy(Array x, str triangle=""):
     result = new_result(&call, X, x.code, x, 2, call.params.m, call.params.n)
     infinite = zeros((*batch_shape(x), 1, 1), dtype="int32", device=x.device)
     set_operand(&call.operands[Y], infinite)
-    record_linalg(encoder_of(call.stream), FINITE_COPY, call.code, &call.params, call.operands,
-                  call.batch)
+    record(&call, FINITE_COPY)
     return result, infinite
 
 
@@ -400,8 +401,7 @@ def check_lu(Array factors, Array pivots, Array status, Array infinite):
     set_operand(&call.operands[Y], status)
     set_operand(&call.operands[Z], factors)
     set_operand(&call.operands[B], infinite)
-    record_linalg(encoder_of(call.stream), CHECK_LU, call.code, &call.params, call.operands,
-                  call.batch)
+    record(&call, CHECK_LU)
 
 
 cdef tuple solve_any_triangular(str name, Array a, Array b, bint lower, trans, bint unit,
@@ -569,9 +569,7 @@ def det(x, /):
     if not is_whole(&call, DETERMINANT):
         return blocked().determinant(a, False)
     result = new_result(&call, X, a.code, a, 0, 0, 0)
-    if call.batch:
-        record_linalg(encoder_of(call.stream), DETERMINANT, call.code, &call.params, call.operands,
-                      call.batch)
+    record(&call, DETERMINANT)
     return result
 
 
@@ -610,9 +608,7 @@ def slogdet(x, /):
     call.params.flags = LINALG_LOG
     sign = new_result(&call, X, a.code, a, 0, 0, 0)
     logarithm = new_result(&call, Y, real_codes[a.code], a, 0, 0, 0)
-    if call.batch:
-        record_linalg(encoder_of(call.stream), DETERMINANT, call.code, &call.params, call.operands,
-                      call.batch)
+    record(&call, DETERMINANT)
     return named(SlogdetResult, sign, logarithm)
 
 
@@ -967,9 +963,8 @@ def qr(x, /, *, mode="reduced"):
     if mode != "r":
         q = new_result(&call, X, a.code, a, 2, m, k)
     r = new_result(&call, Y, a.code, a, 2, k, n)
-    if call.batch and k:    # else the results are empty
-        record_linalg(encoder_of(call.stream), QR, call.code, &call.params, call.operands,
-                      call.batch)
+    if k:       # else the results are empty
+        record(&call, QR)
     return r if q is None else named(QRResult, q, r)
 
 

@@ -15,6 +15,7 @@ from cyrt.error_text import show
 from cyrt.ndarray import Array
 from cyrt.nn.attention_operands import check_cache, check_operands
 from cyrt.nn.cached_attention import MAX_KEYS, MAX_ROWS, MAX_WIDTH, attend
+from cyrt.nn.checks import number_of
 from cyrt.nn.flash_attention import MAX_KEYS as FLASH_KEYS
 from cyrt.nn.flash_attention import MAX_WIDTH as FLASH_WIDTH
 from cyrt.nn.flash_attention import attend as attend_by_tiles
@@ -446,11 +447,7 @@ def _is_for_tiles(q: Array, k: Array) -> bool:
 def _scale_of(name: str, scale: float | None, q: Array) -> float:
     if scale is None:
         return q.shape[3] ** -0.5 if q.shape[3] else 1.0
-    if isinstance(scale, bool) or not isinstance(scale, (int, float, np.integer, np.floating)):
-        raise TypeError(f"{name}: scale: expected a number, got {type(scale).__name__}")
-    if not math.isfinite(scale):
-        raise ValueError(f"{name}: scale: expected a finite number, got {scale}")
-    return float(scale)
+    return number_of(scale, name, "scale")
 
 
 def _rope_arguments(rope: dict[str, Any], features: int) -> dict[str, Any]:
