@@ -141,6 +141,16 @@ def unchecked():
 
 
 @pytest.fixture
+def torch():
+    return pytest.importorskip("torch", reason="tested with PyTorch, which is not installed")
+
+
+@pytest.fixture
+def cupy():
+    return pytest.importorskip("cupy", reason="tested with CuPy, which is not installed")
+
+
+@pytest.fixture
 def rng():
     return np.random.default_rng(7)
 

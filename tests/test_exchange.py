@@ -402,16 +402,6 @@ def test_buffers_are_not_arrays():
 # -- other libraries on a GPU ----------------------------------------------------------------------
 
 
-@pytest.fixture
-def torch():
-    return pytest.importorskip("torch", reason="tested with PyTorch, which is not installed")
-
-
-@pytest.fixture
-def cupy():
-    return pytest.importorskip("cupy", reason="tested with CuPy, which is not installed")
-
-
 @pytest.mark.gpu
 def test_pytorch_both_ways_with_work_pending(torch):
     big = torch.randn(2048, 2048, device="cuda")

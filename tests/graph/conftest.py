@@ -1,4 +1,5 @@
-"""Fixtures of calls of another library, of signals, and of streams that are kept busy."""
+"""Fixtures of kernels and their encoder, of calls of another library, of signals, and of streams
+that are kept busy."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import pytest
 from calls import Calls
 from gates import Gate
 from interrupts import Interrupts
+from outside import SOURCE
 
 import cyrt
 from cyrt.graph import plan_cache, template
@@ -21,6 +23,17 @@ def no_plans():
 @pytest.fixture(scope="module")
 def library():
     return Calls()
+
+
+@pytest.fixture(scope="module")
+def module():
+    return cyrt.Module(SOURCE)
+
+
+@pytest.fixture
+def encoder():
+    with cyrt.CommandEncoder() as encoder:
+        yield encoder
 
 
 @pytest.fixture

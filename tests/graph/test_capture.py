@@ -8,25 +8,14 @@ from ctypes import c_size_t, c_void_p
 
 import numpy as np
 import pytest
-from outside import SOURCE, Library, N, Tensor, edges, host, only_batches, zeros
+from outside import Library, N, Tensor, edges, host, only_batches, zeros
 
 import cyrt
 
 
 @pytest.fixture(scope="module")
-def module():
-    return cyrt.Module(SOURCE)
-
-
-@pytest.fixture(scope="module")
 def library():
     return Library()
-
-
-@pytest.fixture
-def encoder():
-    with cyrt.CommandEncoder() as encoder:
-        yield encoder
 
 
 @pytest.fixture

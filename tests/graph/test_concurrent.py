@@ -7,20 +7,9 @@ from ctypes import c_void_p
 
 import numpy as np
 import pytest
-from outside import SOURCE, Library, N, edges, host, only_batches, zeros
+from outside import Library, N, edges, host, only_batches, zeros
 
 import cyrt
-
-
-@pytest.fixture(scope="module")
-def module():
-    return cyrt.Module(SOURCE)
-
-
-@pytest.fixture
-def encoder():
-    with cyrt.CommandEncoder() as encoder:
-        yield encoder
 
 
 def parts(buffer, count):

@@ -40,12 +40,6 @@ def ended(replaced):
 
 
 @pytest.fixture
-def encoder():
-    with cyrt.CommandEncoder() as encoder:
-        yield encoder
-
-
-@pytest.fixture
 def other():
     """Another stream's encoder, whose commits have nothing to do with the kernels."""
     with cyrt.CommandEncoder() as encoder:

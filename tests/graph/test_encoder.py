@@ -5,10 +5,12 @@ from __future__ import annotations
 import gc
 import threading
 from ctypes import c_void_p
+from functools import partial
 
 import numpy as np
 import pytest
 from outside import only_batches
+from threads import run_in_threads
 
 import cyrt
 
@@ -405,22 +407,13 @@ def test_writable_globals_order_their_kernels(encoder):
 def test_two_threads_two_streams(module):
     shared = device(np.zeros(N, np.float32))
     private = [device(np.zeros(N, np.float32)) for _ in range(4)]
-    failures = []
 
     def work(index):
-        try:
-            for _ in range(300):
-                module["add"][1, N](shared, private[index], private[index], N)
-                module["axpb"][1, N](private[index], 1.0, 1.0, N)
-        except BaseException as error:
-            failures.append(error)
+        for _ in range(300):
+            module["add"][1, N](shared, private[index], private[index], N)
+            module["axpb"][1, N](private[index], 1.0, 1.0, N)
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    assert not failures
+    assert run_in_threads(*(partial(work, i) for i in range(4))) == []
     for buffer in private:
         assert (host(buffer) == 300).all()
 

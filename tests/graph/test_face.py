@@ -8,31 +8,9 @@ import threading
 
 import numpy as np
 import pytest
-from outside import (
-    SOURCE,
-    Library,
-    N,
-    Tensor,
-    device,
-    edges,
-    host,
-    only_batches,
-    only_graphs,
-    zeros,
-)
+from outside import Library, N, Tensor, device, edges, host, only_batches, only_graphs, zeros
 
 import cyrt
-
-
-@pytest.fixture(scope="module")
-def module():
-    return cyrt.Module(SOURCE)
-
-
-@pytest.fixture
-def encoder():
-    with cyrt.CommandEncoder() as encoder:
-        yield encoder
 
 
 @pytest.fixture

@@ -6,14 +6,9 @@ import gc
 
 import numpy as np
 import pytest
-from outside import SOURCE, Library, N, Tensor, device, edges, host, only_batches, zeros
+from outside import Library, N, Tensor, device, edges, host, only_batches, zeros
 
 import cyrt
-
-
-@pytest.fixture(scope="module")
-def module():
-    return cyrt.Module(SOURCE)
 
 
 @pytest.fixture(scope="module")
@@ -24,12 +19,6 @@ def library():
 @pytest.fixture
 def tensor(library):
     return Tensor(library)
-
-
-@pytest.fixture
-def encoder():
-    with cyrt.CommandEncoder() as encoder:
-        yield encoder
 
 
 def test_is_never_seen_late(module, library, tensor):

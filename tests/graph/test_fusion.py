@@ -14,12 +14,14 @@ import random
 import re
 import threading
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from outside import until
+from threads import run_in_threads
 
 import cyrt
 from cyrt.builtin import background
@@ -1326,29 +1328,20 @@ def test_a_kernel_of_the_program_that_ends(stream):
 
 
 def test_two_threads(stream):
-    found, errors = {}, []
+    found, fused = {}, []
 
     def run(number, made):
-        try:
-            with made:
-                x, b = start()
-                loop = Loop(chain, x + number, b)
-                for _ in range(6):
-                    loop.run(20)
-                assert background.wait()
+        with made:
+            x, b = start()
+            loop = Loop(chain, x + number, b)
+            for _ in range(6):
                 loop.run(20)
-                found[number] = loop.state[0].numpy()
-                fused.append(loop.encoder.stats()["fused_plans"])
-        except BaseException as error:
-            errors.append(error)
+            assert background.wait()
+            loop.run(20)
+            found[number] = loop.state[0].numpy()
+            fused.append(loop.encoder.stats()["fused_plans"])
 
-    fused = []
-    threads = [threading.Thread(target=run, args=(i, stream())) for i in range(2)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    assert not errors
+    assert run_in_threads(*(partial(run, i, stream()) for i in range(2))) == []
     assert min(fused) > 0
     with stream(fuse=False):
         for number in range(2):

@@ -13,21 +13,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from outside import SOURCE, Library, N, host, until, zeros
+from outside import Library, N, host, until, zeros
 
 import cyrt
 from cyrt.graph import completion
-
-
-@pytest.fixture(scope="module")
-def module():
-    return cyrt.Module(SOURCE)
-
-
-@pytest.fixture
-def encoder():
-    with cyrt.CommandEncoder() as encoder:
-        yield encoder
 
 
 class Thing:

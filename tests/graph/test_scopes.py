@@ -10,16 +10,11 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from outside import SOURCE, N, edges, host, only_batches, zeros
+from outside import N, edges, host, only_batches, zeros
 
 import cyrt
 
 PART = N // 4
-
-
-@pytest.fixture(scope="module")
-def module():
-    return cyrt.Module(SOURCE)
 
 
 @pytest.fixture

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gc
 import threading
+from functools import partial
 
 import numpy as np
 import pytest
 from calls import Vectors, record
+from threads import run_in_threads
 
 import cyrt
 from cyrt.graph import template
@@ -58,7 +60,7 @@ def test_stats_count_them(library):
 
 def test_two_threads_and_streams_share_one(library):
     record(library.chain, Vectors(), workspace=4096)
-    count, failed = library.count, []
+    count = library.count
 
     def work(seed):
         with cyrt.Stream():
@@ -68,21 +70,15 @@ def test_two_threads_and_streams_share_one(library):
                     record(library.chain, vectors, workspace=4096)
             for vectors in sets:
                 a, b = vectors.host
-                if (vectors.result() != a + 2 * b + 1).any():
-                    failed.append(seed)
+                assert (vectors.result() == a + 2 * b + 1).all()
 
-    threads = [threading.Thread(target=work, args=(10 * i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failed
+    assert run_in_threads(*(partial(work, 10 * i) for i in range(4))) == []
     assert library.count == count
     assert template.count_templates() == 1
 
 
 def test_two_threads_may_learn_at_once(library):
-    barrier, failed = threading.Barrier(4), []
+    barrier = threading.Barrier(4)
 
     def work(seed):
         with cyrt.Stream():
@@ -90,13 +86,7 @@ def test_two_threads_may_learn_at_once(library):
             barrier.wait()
             record(library.chain, vectors, workspace=4096)
             a, b = vectors.host
-            if (vectors.result() != a + 2 * b + 1).any():
-                failed.append(seed)
+            assert (vectors.result() == a + 2 * b + 1).all()
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failed
+    assert run_in_threads(*(partial(work, i) for i in range(4))) == []
     assert template.count_templates() == 1

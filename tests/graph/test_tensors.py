@@ -14,7 +14,7 @@ import numpy as np
 import producers
 import pytest
 from gates import Gate
-from outside import SOURCE, Library, edges, only_batches
+from outside import Library, edges, only_batches
 from producers import CupyArray, CupyModule, Tensor, capsule_of, functions
 
 import cyrt
@@ -39,11 +39,6 @@ only_replay = pytest.mark.skipif(
 @pytest.fixture(scope="module")
 def library():
     return Library()
-
-
-@pytest.fixture(scope="module")
-def module():
-    return cyrt.Module(SOURCE)
 
 
 @pytest.fixture

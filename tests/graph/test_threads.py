@@ -11,40 +11,10 @@ import time
 import numpy as np
 import pytest
 from gates import Gate
-from outside import SOURCE, Library, N, host, only_batches, only_graphs, until, zeros
+from outside import Library, N, host, only_batches, only_graphs, until, zeros
+from threads import run_in_threads
 
 import cyrt
-
-
-@pytest.fixture(scope="module")
-def module():
-    return cyrt.Module(SOURCE)
-
-
-@pytest.fixture
-def encoder():
-    with cyrt.CommandEncoder() as encoder:
-        yield encoder
-
-
-def in_threads(*functions):
-    """Run them at once; what they raised."""
-    failures, start = [], threading.Barrier(len(functions))
-
-    def run(function):
-        start.wait()
-        try:
-            function()
-        except BaseException as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=run, args=(f,), daemon=True) for f in functions]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-        assert not thread.is_alive()
-    return failures
 
 
 def test_two_threads_two_streams_with_events_between_them(module):
@@ -68,7 +38,7 @@ def test_two_threads_two_streams_with_events_between_them(module):
                 encoder.record(events[me][i])
                 recorded[me][i].set()
 
-    assert in_threads(lambda: work(0), lambda: work(1)) == []
+    assert run_in_threads(lambda: work(0), lambda: work(1)) == []
     value = 0.0
     for _ in range(rounds):
         value = np.float32(np.float32(0.5) * value) + np.float32(1)
@@ -124,7 +94,7 @@ def test_another_thread_commits_by_using_the_memory(module):
             x.copy_to(out)
             seen.append((out == out[0]).all())
 
-    assert in_threads(record, read, read) == []
+    assert run_in_threads(record, read, read) == []
     assert all(seen)
     assert (host(x) == 2000).all()
 
@@ -347,7 +317,7 @@ def test_batches_that_come_after_each_others_streams(module):
         module["axpb"][1, N](shared, 1.0, 1.0, N)
         cyrt.commit()
 
-    assert in_threads(own, use) == []
+    assert run_in_threads(own, use) == []
     cyrt.synchronize()
     assert (host(shared) == 65).all()
     assert (mine.values == 2).all()

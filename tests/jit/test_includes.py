@@ -15,14 +15,6 @@ BODY = '\nextern "C" __global__ void k(T x) {}'
 
 
 @pytest.fixture
-def runs(monkeypatch):
-    found = []
-    run = nvrtc.run
-    monkeypatch.setattr(nvrtc, "run", lambda *a, **k: found.append(a) or run(*a, **k))
-    return found
-
-
-@pytest.fixture
 def here(folder, tmp_path, monkeypatch):
     """The current folder, which is not the cache's."""
     (tmp_path / "here").mkdir()

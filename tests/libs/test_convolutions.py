@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,6 +10,7 @@ from conv_reference import ACTIVATIONS, TYPES, arrays, check, compare, convolve,
 from explaining import explain
 from rows_of_numbers import numbers
 from standin_cudnn import Note
+from threads import run_in_threads
 
 import cyrt
 from cyrt import nn
@@ -326,11 +327,7 @@ def test_two_threads(standin, rng):
     def work(index):
         found[index] = [nn.conv2d(a, b, padding=p % 4).numpy() for p in range(12)]
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    assert run_in_threads(*(partial(work, i) for i in range(4))) == []
     for each in found.values():
         for p, result in enumerate(each):
             np.testing.assert_allclose(result, wanted[p % 4], rtol=1e-4, atol=1e-4)

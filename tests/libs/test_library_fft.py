@@ -4,13 +4,14 @@ GPU."""
 from __future__ import annotations
 
 import ctypes
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import pytest
 from standin_cufft import Standin
+from threads import run_in_threads
 
 import cyrt
 from cyrt.builtin import library_fft
@@ -346,22 +347,13 @@ def test_no_plan_is_made_while_another_thread_captures(standin, monkeypatch):
 @pytest.mark.gpu
 def test_threads_on_a_gpu(library):
     """Two threads with streams of their own, which have no workspace in common."""
-    failures = []
 
     def work(seed):
-        try:
-            with cyrt.stream(cyrt.Stream()):
-                for i in range(20):
-                    check("fft", numbers((2, 10007 + i % 3), False, seed=seed + i))
-        except BaseException as error:
-            failures.append(error)
+        with cyrt.stream(cyrt.Stream()):
+            for i in range(20):
+                check("fft", numbers((2, 10007 + i % 3), False, seed=seed + i))
 
-    threads = [threading.Thread(target=work, args=(100 * i,)) for i in range(2)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    assert not failures
+    assert run_in_threads(*(partial(work, 100 * i) for i in range(2))) == []
 
 
 @pytest.mark.gpu

@@ -25,6 +25,7 @@ from linalg_matrices import (
     with_condition,
 )
 from standin_cusolver import Standin
+from threads import run_in_threads
 
 import cyrt
 from cyrt import linalg
@@ -421,26 +422,6 @@ def test_explain_names_the_function(standin, x):
     assert standin.calls == []
 
 
-def run_threads(work):
-    """Run it in four threads, each with its number, and raise what they raise."""
-    failures = []
-
-    def run(number):
-        try:
-            work(number)
-        except BaseException as failure:
-            failures.append(failure)
-
-    threads = [threading.Thread(target=run, args=(i,), daemon=True) for i in range(4)]
-    for each in threads:
-        each.start()
-    end = time.monotonic() + 120
-    for each in threads:
-        each.join(max(0, end - time.monotonic()))
-    assert not any(each.is_alive() for each in threads)
-    assert not failures
-
-
 def test_threads(either, rng):
     """Streams have handles of their own, and one thread at a time uses a stream's."""
     x = np.stack([positive(rng, 6, 10, "float64") for _ in range(3)])
@@ -454,7 +435,7 @@ def test_threads(either, rng):
                 found = linalg.inv(cyrt.asarray(x) * (i + 1))
                 np.testing.assert_allclose(found.numpy() * (i + 1), expected, rtol=1e-9)
 
-    run_threads(work)
+    assert run_in_threads(*(partial(work, i) for i in range(4))) == []
     if either:
         assert (
             len({either.streams[handle] for handle in either.threads}) == len(either.threads) == 3
@@ -675,7 +656,7 @@ def test_threads_on_a_gpu(library, rng):
                 np.testing.assert_allclose(found.numpy() * (i + 1), expected, atol=1e-9)
                 np.testing.assert_allclose(values.numpy(), eigenvalues, atol=1e-9)
 
-    run_threads(work)
+    assert run_in_threads(*(partial(work, i) for i in range(4))) == []
 
 
 @pytest.mark.gpu

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from ctypes import c_uint64
+from functools import partial
 
 import numpy as np
 import pytest
 import standin as standins
 from explaining import explain
+from threads import run_in_threads
 
 import cyrt
 from cyrt.builtin import library_product
@@ -345,7 +347,6 @@ def test_a_kernel_that_the_driver_refuses_loses_the_product(standin, rng, replac
 
 def test_threads_and_streams_have_workspaces_of_their_own(standin, rng):
     standin.set(workspace=1 << 20)
-    failed = []
 
     def work(seed):
         own = np.random.default_rng(seed)
@@ -353,15 +354,9 @@ def test_threads_and_streams_have_workspaces_of_their_own(standin, rng):
         with cyrt.Stream():
             x, y = cyrt.asarray(a), cyrt.asarray(b)
             found = [cyrt.matmul(x, y) for _ in range(20)]
-            if any((each.numpy() != a @ b).any() for each in found):
-                failed.append(seed)
+            assert all((each.numpy() == a @ b).all() for each in found)
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failed
+    assert run_in_threads(*(partial(work, i) for i in range(3))) == []
 
 
 def test_an_opaque_call_on_a_thread_without_a_handle(standin, rng):

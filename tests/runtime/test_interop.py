@@ -29,16 +29,6 @@ def module():
     return cyrt.Module(SOURCE)
 
 
-@pytest.fixture
-def torch():
-    return pytest.importorskip("torch", reason="tested with PyTorch, which is not installed")
-
-
-@pytest.fixture
-def cupy():
-    return pytest.importorskip("cupy", reason="tested with CuPy, which is not installed")
-
-
 @pytest.mark.gpu
 def test_pytorch_tensor_is_never_late(module, torch):
     """Producer pending before the launch, consumer right after it, no call of the user's."""

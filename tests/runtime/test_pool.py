@@ -12,6 +12,7 @@ import pytest
 from gates import Gate
 from rounds import adam
 from rounds.adam import Adam
+from threads import run_in_threads
 
 import cyrt
 from cyrt import settings
@@ -768,24 +769,6 @@ def test_random_allocations(python, streams):
 SIZE_AND_ADDRESS = [ctypes.c_void_p, ctypes.c_size_t]
 
 
-def in_threads(count, function):
-    """Run the function in that many threads, and return their errors."""
-    errors = []
-
-    def run():
-        try:
-            function()
-        except Exception as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=run) for _ in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return errors
-
-
 @pytest.fixture
 def limit(monkeypatch, emptied):
     """Set CYRT_MEMORY_LIMIT so that the pool may take so many bytes more than it has."""
@@ -821,7 +804,7 @@ def test_the_limit_holds_for_threads(limit, replaced):
     limit(64 << 20)
     hold_first(replaced, "cuMemAlloc", SIZE_AND_ADDRESS)
     kept = []
-    errors = in_threads(3, lambda: kept.append(cyrt.Buffer(40 << 20)))
+    errors = run_in_threads(*[lambda: kept.append(cyrt.Buffer(40 << 20))] * 3)
     stats = cyrt.memory_stats()
     assert stats["reserved"] <= stats["limit"]
     assert len(kept) == 1
@@ -832,7 +815,7 @@ def test_threads_that_need_a_slab_share_it(emptied, replaced):
     """All eight need a block of a class that has none."""
     sizes = hold_first(replaced, "cuMemAlloc", SIZE_AND_ADDRESS)
     kept = []
-    assert in_threads(8, lambda: kept.append(cyrt.Buffer(917_504))) == []
+    assert run_in_threads(*[lambda: kept.append(cyrt.Buffer(917_504))] * 8) == []
     assert sizes == [SLAB] * len(sizes)
     assert len(sizes) <= 2
     kept += [cyrt.Buffer(131_072) for _ in range(8)]  # what is left of each slab

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from threads import run_in_threads
 
 import cyrt
 from cyrt import settings
@@ -40,11 +41,7 @@ def test_default_stream_is_cyrts_own_and_per_thread():
         handles.add(cyrt.stream().handle)
         barrier.wait()  # both alive: states of ended threads are used again
 
-    threads = [threading.Thread(target=note) for _ in range(2)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    assert run_in_threads(note, note) == []
     assert len(handles) == 3
     assert not handles & {0, 1, 2}
 
