@@ -35,6 +35,7 @@ class Library:
     Attributes
     ----------
     name : str
+    module
     to_device, to_host : callable
         Convert from and to NumPy arrays.
     record_event : callable
@@ -45,6 +46,7 @@ class Library:
     """
 
     name: str
+    module: Any
     to_device: Callable[[np.ndarray], Any]
     to_host: Callable[[Any], np.ndarray]
     record_event: Callable[[], Any]
@@ -61,6 +63,37 @@ class Row:
     device: float | None = None
     host: float | None = None
     note: str = ""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A call on arrays, one function per library, and its expected result.
+
+    The first input is the result where a function returns None.
+    """
+
+    name: str
+    inputs: tuple[np.ndarray, ...]
+    expected: np.ndarray
+    nbytes: int
+    functions: dict[str, Callable[..., Any]]
+
+    def measure(self, session: Session, library: Library, tolerance: float = 0.0) -> Row:
+        """Check the result to a relative tolerance, and measure the rate of `nbytes`."""
+        inputs = [library.to_device(each) for each in self.inputs]
+        function = self.functions[library.name]
+        result = function(*inputs)
+        found = library.to_host(inputs[0] if result is None else result)
+        np.testing.assert_allclose(
+            found.astype(self.expected.dtype), self.expected, tolerance, err_msg=self.name
+        )
+        took = session.device_time(library, lambda _: function(*inputs))
+        return Row(
+            self.name,
+            f"{library.name}: {self.nbytes / 1e6:,.0f} MB moved",
+            took,
+            note=session.copy_note(took, self.nbytes),
+        )
 
 
 class Session:
@@ -176,7 +209,7 @@ def _cyrt() -> Library:
         return begin.elapsed_time(end)
 
     return Library(
-        "cyrt", cyrt.asarray, lambda x: x.numpy(), record_event, elapsed, cyrt.synchronize
+        "cyrt", cyrt, cyrt.asarray, lambda x: x.numpy(), record_event, elapsed, cyrt.synchronize
     )
 
 
@@ -203,7 +236,9 @@ def _torch() -> Library:
         end.synchronize()
         return begin.elapsed_time(end)
 
-    return Library("PyTorch", to_device, to_host, record_event, elapsed, torch.cuda.synchronize)
+    return Library(
+        "PyTorch", torch, to_device, to_host, record_event, elapsed, torch.cuda.synchronize
+    )
 
 
 def _cupy() -> Library:
@@ -220,6 +255,7 @@ def _cupy() -> Library:
 
     return Library(
         "CuPy",
+        cupy,
         cupy.asarray,
         cupy.asnumpy,
         record_event,

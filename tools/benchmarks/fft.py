@@ -17,8 +17,6 @@ from typing import Any
 import numpy as np
 from common import Library, Row, Session, main
 
-import cyrt
-
 SETS = 8  # the number of inputs
 CALLS = 64  # the calls of which the host time is taken
 BUSY_ELEMENTS, BUSY_CALLS = 1 << 27, 12  # the work behind which device times begin, about 3 ms
@@ -50,18 +48,6 @@ CASES = (
     Case("fft", (1000, 100), (10, 100)),
     Case("rfft", (100_000, 64), (10, 64), real=True),
 )
-
-
-def _functions(library: str) -> Any:
-    if library == "PyTorch":
-        import torch
-
-        return torch.fft
-    if library == "CuPy":
-        import cupy
-
-        return cupy.fft
-    return cyrt.fft
 
 
 def _call_time(session: Session, library: Library, work: Callable[[int], Any]) -> float | None:
@@ -104,7 +90,7 @@ def measure(session: Session) -> Iterator[Row]:
             host[..., [0, -1]] = host[..., [0, -1]].real
         expected = getattr(np.fft, case.function)(host.astype(complex if not case.real else float))
         for library in session.libraries:
-            function = getattr(_functions(library.name), case.function)
+            function = getattr(library.module.fft, case.function)
             inputs = [library.to_device(np.roll(host, i, -1)) for i in range(SETS)]
 
             def work(i: int, function: Any = function, inputs: Any = inputs) -> Any:

@@ -6,32 +6,19 @@ Rates count bytes read and written, each once, including the indices.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from common import Library, Row, Session, main
+from common import Case, Row, Session, main
 
 import cyrt
 
 SMALL = 1 << 8  # divisor of the sizes of small cases
 
 
-@dataclass(frozen=True)
-class Case:
-    """A call, one function per library; its result may be the first input, written in place."""
-
-    name: str
-    inputs: tuple[np.ndarray, ...]
-    expected: np.ndarray
-    nbytes: int
-    functions: dict[str, Callable[..., Any]]
-
-
-def _assign(x: Any, index: Any, value: Any) -> Any:
+def _assign(x: Any, index: Any, value: Any) -> None:
     x[index] = value
-    return x
 
 
 def _cupy_take_along_axis(x: Any, indices: Any) -> Any:
@@ -130,19 +117,6 @@ def _several_axes(rows: int, rng: np.random.Generator) -> Iterator[Case]:
     )
 
 
-def _measure_case(session: Session, library: Library, case: Case) -> Row:
-    inputs = [library.to_device(each) for each in case.inputs]
-    function = case.functions[library.name]
-    np.testing.assert_array_equal(library.to_host(function(*inputs)), case.expected)
-    took = session.device_time(library, lambda _: function(*inputs))
-    return Row(
-        case.name,
-        f"{library.name}: {case.nbytes / 1e6:,.0f} MB moved",
-        took,
-        note=session.copy_note(took, case.nbytes),
-    )
-
-
 def measure(session: Session) -> Iterator[Row]:
     """Yield a row for every case and library."""
     divisor = SMALL if session.small else 1
@@ -154,7 +128,7 @@ def measure(session: Session) -> Iterator[Row]:
     ):
         for case in cases:
             for library in session.libraries:
-                yield _measure_case(session, library, case)
+                yield case.measure(session, library)
 
 
 if __name__ == "__main__":

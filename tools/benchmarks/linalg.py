@@ -15,8 +15,6 @@ from typing import Any
 import numpy as np
 from common import Library, Row, Session, main
 
-import cyrt
-
 CASES = ((1_000, 16), (1, 32), (1, 64), (1, 256), (1, 1_024))
 SMALL = ((3, 4), (1, 9))
 FUNCTIONS = ("cholesky", "solve", "inv", "qr", "eigh", "svd")
@@ -56,18 +54,6 @@ def difference(name: str, x: np.ndarray, b: np.ndarray, found: Any) -> float:
     return float(np.abs(error).max() / np.abs(wide).max())
 
 
-def _functions(library: str) -> Any:
-    if library == "PyTorch":
-        import torch
-
-        return torch.linalg
-    if library == "CuPy":
-        import cupy
-
-        return cupy.linalg
-    return cyrt.linalg
-
-
 def _times(
     session: Session, library: Library, call: Callable[[], Any]
 ) -> tuple[float | None, float | None]:
@@ -101,7 +87,7 @@ def measure(session: Session) -> Iterator[Row]:
             operands = (x, b) if name == "solve" else (x,)
             for library in session.libraries:
                 arguments = [library.to_device(each) for each in operands]
-                call = partial(getattr(_functions(library.name), name), *arguments)
+                call = partial(getattr(library.module.linalg, name), *arguments)
                 result = call()
                 parts = result if isinstance(result, tuple) else (result,)
                 error = difference(name, x, b, [library.to_host(part) for part in parts])

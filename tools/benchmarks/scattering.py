@@ -10,27 +10,15 @@ and the values, and the elements that are read and written, each once.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from common import Library, Row, Session, main
+from common import Case, Library, Row, Session, main
 
 import cyrt
 
 SMALL = 1 << 8  # divisor of the sizes of small cases
-
-
-@dataclass(frozen=True)
-class Case:
-    """A call, one function per library; where it returns None, the first input is the result."""
-
-    name: str
-    inputs: tuple[np.ndarray, ...]
-    expected: np.ndarray
-    nbytes: int
-    functions: dict[str, Callable[..., Any]]
 
 
 def _cupy_add_at(x: Any, index: Any, value: Any) -> None:
@@ -131,21 +119,10 @@ def _embedding_vjp(small: bool, rng: np.random.Generator) -> Iterator[Case]:
 
 
 def _measure_case(session: Session, library: Library, case: Case) -> Row:
-    inputs = [library.to_device(each) for each in case.inputs]
-    function = case.functions[library.name]
-    result = function(*inputs)
-    found = library.to_host(inputs[0] if result is None else result).astype(np.float64)
     # Others round to the element type at each addition: 1.3 % off after ten million in float32.
     exact = library.name == "cyrt" or case.inputs[-1].dtype.itemsize == 8
     tolerance = 1e-5 if exact and case.inputs[-1].dtype.itemsize > 2 else 5e-2
-    np.testing.assert_allclose(found, case.expected, tolerance, err_msg=case.name)
-    took = session.device_time(library, lambda _: function(*inputs))
-    return Row(
-        case.name,
-        f"{library.name}: {case.nbytes / 1e6:,.0f} MB moved",
-        took,
-        note=session.copy_note(took, case.nbytes),
-    )
+    return case.measure(session, library, tolerance)
 
 
 def measure(session: Session) -> Iterator[Row]:
