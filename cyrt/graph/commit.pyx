@@ -550,8 +550,7 @@ cdef int commit_once(Recorder self, unsigned long long wanted, const char* reaso
     if self.foreign is not None and self.flusher != PyThread_get_thread_ident():
         flush_homes(self)
     batch = self.batches
-    wait_for_oldest_batch(self)
-    wait_for_room(state)
+    make_room(self)
     if nvtx is not None:
         nvtx.push_range(f"cyrt: {num_recorded(self)} operations", domain="cyrt")
     self.replay.num_readers += 1

@@ -170,13 +170,17 @@ cdef int find_period(const History* history, int equal) noexcept:
     return period
 
 
-cdef bint kept_results_repeat(const History* history, int period, int length) noexcept:
+cdef bint events_repeat(const History* history, int period, int length, bint commits) noexcept:
+    """Return whether, at this period, the program commits, or else keeps results."""
     global comparisons
+    cdef const HistoryStep* a
+    cdef const HistoryStep* b
     cdef int i
     for i in range(1, length + 1):
         comparisons += 1
-        if step_at(history, history.judged - i).kept \
-                != step_at(history, history.judged - i - period).kept:
+        a = step_at(history, history.judged - i)
+        b = step_at(history, history.judged - i - period)
+        if a.committed != b.committed if commits else a.kept != b.kept:
             return False
     return True
 
@@ -218,17 +222,6 @@ cdef bint lives_repeat(const History* history, int period, int multiple, int cou
     return num_long != 0 and num_long >= OFTEN * num_positions
 
 
-cdef bint commits_repeat(const History* history, int period, int length) noexcept:
-    global comparisons
-    cdef int i
-    for i in range(1, length + 1):
-        comparisons += 1
-        if step_at(history, history.judged - i).committed \
-                != step_at(history, history.judged - i - period).committed:
-            return False
-    return True
-
-
 cdef int find_multiple(const History* history, int period, bint lives) noexcept:
     cdef unsigned int[LONGEST_KEPT] youngest
     cdef int multiple = period, length, found = 0
@@ -240,10 +233,10 @@ cdef int find_multiple(const History* history, int period, bint lives) noexcept:
         length = max(multiple, <int>SURE)
         if length + multiple > known:
             break
-        if kept_results_repeat(history, multiple, length) and not (
+        if events_repeat(history, multiple, length, False) and not (
                 lives and not lives_repeat(history, period, multiple, compared, youngest)):
             if length + 2 * multiple <= known \
-                    and commits_repeat(history, multiple, length + multiple):
+                    and events_repeat(history, multiple, length + multiple, True):
                 return multiple
             if found == 0:
                 found = multiple

@@ -5,12 +5,13 @@ import threading
 import time
 
 cimport cython
-from cpython.mem cimport PyMem_Free, PyMem_Malloc
+from libc.stdlib cimport free
 
 from cyrt.driver import errors, table
 from cyrt.driver.capture_mode cimport relax, restore
 from cyrt.driver.cuda cimport *
 from cyrt.driver.table cimport MAX_DEVICES, check, cu
+from cyrt.runtime.allocation cimport allocate_zeroed
 from cyrt.runtime.device cimport (
     Device, context_of, contexts, enter, leave, leave_quietly, ordinal_of, verify,
 )
@@ -349,7 +350,7 @@ cdef class LoadedFunction(Runnable):
 
     def __dealloc__(self):
         drop_code(self.code)
-        PyMem_Free(self.layout.offsets)
+        free(self.layout.offsets)
 
     cdef int live(self) except -1:
         if self.module is None:
@@ -454,10 +455,7 @@ cdef int set_layout(LoadedFunction function, list extents) except -1:
     cdef int i
     if function.layout.offsets != NULL:
         return 0
-    function.layout.offsets = <unsigned int*>PyMem_Malloc(
-        max(1, len(extents)) * sizeof(unsigned int))
-    if function.layout.offsets == NULL:
-        raise MemoryError()
+    function.layout.offsets = <unsigned int*>allocate_zeroed(len(extents) * sizeof(unsigned int))
     function.layout.count = len(extents)
     for i, (offset, size) in enumerate(extents):
         function.layout.offsets[i] = offset
