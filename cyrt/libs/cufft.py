@@ -6,7 +6,6 @@ Values and types are those of cufft.h and cufftXt.h.
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Sequence
 from ctypes import byref, c_int, c_longlong, c_size_t, c_void_p
 from dataclasses import dataclass
@@ -148,7 +147,7 @@ class Transform:
     ) -> None:
         self._library, self._device = library, (ordinal, epoch)
         self._direction = INVERSE if inverse else FORWARD
-        self._turn = threading.Lock()  # a plan has one stream and one workspace
+        self._used: tuple[int, Sequence[int]] | None = None  # by a call in progress
         self.text = f"{source.dtype} to {target.dtype}, {batch} x {tuple(sizes)} points"
         plan, workspace = c_int(), c_size_t()
         self._call("cufftCreate", byref(plan))
@@ -182,12 +181,20 @@ class Transform:
         The addresses are those of the output, of the input, and of the workspace if there is one.
         """
         target, source, *workspace = addresses
-        plan = self._plan.value
-        with self._turn:
-            self._call("cufftSetStream", plan, stream)
-            if workspace:
-                self._call("cufftSetWorkArea", plan, workspace[0])
-            self._call("cufftXtExec", plan, source, target, self._direction)
+        # A signal handler may call the same plan in the middle of this call.
+        interrupted, self._used = self._used, (stream, workspace)
+        try:
+            self._use(stream, workspace)
+            self._call("cufftXtExec", self._plan.value, source, target, self._direction)
+        finally:
+            self._used = interrupted
+            if interrupted:
+                self._use(*interrupted)
+
+    def _use(self, stream: int, workspace: Sequence[int]) -> None:
+        self._call("cufftSetStream", self._plan.value, stream)
+        for address in workspace:
+            self._call("cufftSetWorkArea", self._plan.value, address)
 
     def __del__(self, release: Any = release_when_idle) -> None:  # at exit the module is empty
         # The plan's tables and code are used by launched work, and their end waits for the device.

@@ -344,6 +344,40 @@ def test_no_plan_is_made_while_another_thread_captures(standin, monkeypatch):
     assert most == 1
 
 
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("name", ["cufftSetStream", "cufftSetWorkArea", "cufftXtExec"])
+def test_a_signal_handler_calls_the_plan_that_it_interrupts(standin, monkeypatch, name, after):
+    standin.workspace = 64
+    points = cufft.Points("complex64", (8,), 1, 8)
+    transform = cufft.Transform(standin, 0, 0, (8,), points, points, 1, False)
+    found = []
+
+    def execute(plan, source, target, direction):
+        used = standin.plans[plan.value]
+        found.append((used["stream"], used["area"], source, target))
+        return 0
+
+    def interrupted(*arguments):
+        nonlocal handler
+        handle, handler = handler, lambda: None
+        if not after:
+            handle()
+        status = original(*arguments)
+        if after:
+            handle()
+        return status
+
+    def handler():
+        transform(1, (11, 12, 13))
+
+    monkeypatch.setitem(standin.functions, "cufftXtExec", execute)
+    original = standin.functions[name]
+    monkeypatch.setitem(standin.functions, name, interrupted)
+    transform(2, (21, 22, 23))
+    transform(3, (31, 32, 33))
+    assert sorted(found) == [(1, 13, 12, 11), (2, 23, 22, 21), (3, 33, 32, 31)]
+
+
 @pytest.mark.gpu
 def test_threads_on_a_gpu(library):
     """Two threads with streams of their own, which have no workspace in common."""
