@@ -1,7 +1,7 @@
 """The history of a recorder: its last operations, in which the round of the program is found."""
 
 from libc.limits cimport UINT_MAX
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport free, malloc
 
 from cyrt.driver.cuda cimport CUfunction
 from cyrt.graph.recording cimport Node, Recording, Use, use_end
@@ -22,24 +22,37 @@ def num_comparisons():
     return comparisons
 
 
+# A history that is not used: searches follow one another, and its steps have a megabyte.
+cdef History* unused = NULL
+
+
 cdef History* new_history() noexcept:
-    global last_first
-    cdef History* history = <History*>calloc(1, sizeof(History))
+    global last_first, unused
+    cdef History* history = unused
+    unused = NULL
     if history == NULL:
-        return NULL
-    history.steps = <HistoryStep*>calloc(LENGTH, sizeof(HistoryStep))
-    if history.steps == NULL:
-        free(history)
-        return NULL
+        history = <History*>malloc(sizeof(History))
+        if history == NULL:
+            return NULL
+        history.steps = <HistoryStep*>malloc(LENGTH * sizeof(HistoryStep))
+        if history.steps == NULL:
+            free(history)
+            return NULL
+    history.count = history.base = history.judged = 0
     last_first += <unsigned long long>1 << 40
     history.first = last_first
     return history
 
 
 cdef void free_history(History* history) noexcept:
-    if history != NULL:
-        free(history.steps)
-        free(history)
+    global unused
+    if history == NULL:
+        return
+    if unused == NULL:
+        unused = history
+        return
+    free(history.steps)
+    free(history)
 
 
 cdef inline unsigned long long mix(unsigned long long h, unsigned long long word) noexcept:

@@ -308,9 +308,9 @@ cdef Executable* least_recently_used(Plan plan) noexcept:
 
 
 cdef Executable* choose_variant(Plan plan, Recording* recording, const Contents* contents,
-                                int* likeness) noexcept:
+                                int* likeness, int* differing, int* returning) noexcept:
     """Return the exec to patch, or NULL if none has equal geometry. Set `likeness` to its number of
-    equal samples.
+    equal samples, and what `find_differing` sets.
 
     Samples do not tell between a few nodes more and a few less. So the exec that followed the last
     one before, or else the one that was launched longest ago, is preferred if it needs no more:
@@ -318,17 +318,17 @@ cdef Executable* choose_variant(Plan plan, Recording* recording, const Contents*
     """
     cdef Executable* alike = most_similar_variant(plan, recording, contents, likeness)
     cdef Executable* next = plan.last.following if plan.last != NULL else NULL
-    cdef int differing
+    if alike == NULL:
+        return NULL
     if next == NULL or next == plan.last:
         next = least_recently_used(plan)
-    if alike == NULL or next == NULL or next == alike \
-            or not executables.equal_geometry(next, recording):
-        return alike
-    differing = executables.count_differing(alike, recording, plan.num_nodes)
-    if executables.count_differing(next, recording, differing) > differing:
-        return alike
-    likeness[0] = executables.likeness(&next.contents, contents)
-    return next
+    if next != alike and executables.equal_geometry(next, recording):
+        differing[0] = executables.find_differing(next, recording, plan.patched_, returning)
+        if executables.count_differing(alike, recording, differing[0]) >= differing[0]:
+            likeness[0] = executables.likeness(&next.contents, contents)
+            return next
+    differing[0] = executables.find_differing(alike, recording, plan.patched_, returning)
+    return alike
 
 
 cdef bint has_room(Plan plan) noexcept:
@@ -386,15 +386,15 @@ cdef Executable* find_or_patch_exec(Plan plan, Recording* recording, PlanStats* 
             memset(plan.patched_, 0, plan.num_nodes)
             plan.patching = False
         return target
-    alike = choose_variant(plan, recording, &contents, &likeness)
+    alike = choose_variant(plan, recording, &contents, &likeness, &differing, &returning)
     geometry_known = remember_geometry(plan, contents.geometry)
     again = remember(plan, &contents, NEVER if alike == NULL
                      else max(SAMPLES // 2, likeness + BETTER)) \
         or (geometry_known and alike == NULL)
     if alike == NULL:
         alike = least_recently_used(plan)
-    if alike != NULL:
-        differing = executables.find_differing(alike, recording, plan.patched_, &returning)
+        if alike != NULL:
+            differing = executables.find_differing(alike, recording, plan.patched_, &returning)
     if alike == NULL or (again and pays(plan, differing)) \
             or takes_turns(plan, differing, returning):
         plan.repeated = 0
