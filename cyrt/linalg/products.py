@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from math import comb, factorial, inf, perm, prod
+from math import log2 as log2_of
 from typing import Any
 
 from cyrt.linalg.factorizations import inverse_of, solution_of, square_matrices
@@ -14,8 +15,9 @@ from cyrt.ops.arguments import axes_of, check_array, int_of
 from cyrt.ops.broadcasting import broadcast_to
 from cyrt.ops.copy import astype, check_devices, copy
 from cyrt.ops.functions import abs as magnitude
-from cyrt.ops.functions import ceil, log2, maximum
+from cyrt.ops.functions import ceil, log2, maximum, minimum
 from cyrt.ops.grids import eye
+from cyrt.ops.inspection import finfo
 from cyrt.ops.matmul import matmul
 from cyrt.ops.matmul import outer as _outer
 from cyrt.ops.reduce import max as greatest
@@ -24,25 +26,11 @@ from cyrt.ops.shapes import moveaxis, reshape
 from cyrt.ops.ternary import where
 from cyrt.ops.views import diagonal as _diagonal
 
-# The powers of two by which `expm` divides a matrix at most.
+# The powers of two by which `expm` divides a matrix at most, and what its approximant takes.
 MOST_SQUARINGS = 24
+LARGEST_NORM = 4.25
 # The coefficients of the approximant of degree 13, the constant first.
-PADE = (
-    64764752532480000.0,
-    32382376266240000.0,
-    7771770303897600.0,
-    1187353796428800.0,
-    129060195264000.0,
-    10559470521600.0,
-    670442572800.0,
-    33522128640.0,
-    1323241920.0,
-    40840800.0,
-    960960.0,
-    16380.0,
-    182.0,
-    1.0,
-)
+PADE = tuple(comb(13, k) / perm(26, k) for k in range(14))
 
 
 def _matrices(x: Any, name: str) -> Array:
@@ -352,7 +340,8 @@ def expm(x: Array, /) -> Array:
     Returns
     -------
     Array
-        The exponentials, of x's shape; NaN for a matrix whose 1-norm is above 2**24.
+        The exponentials, of x's shape; NaN for a matrix that had to be squared more than 24 times,
+        as those whose eigenvalues are above 2**26.
 
     Raises
     ------
@@ -361,9 +350,9 @@ def expm(x: Array, /) -> Array:
 
     Notes
     -----
-    The method is scaling and squaring with the Pade approximant of degree 13 (Higham, SIAM J.
-    Matrix Anal. Appl. 26, 2005). The device decides how often each matrix is squared, so the call
-    does not wait.
+    The method is scaling and squaring with the Pade approximant of degree 13, and the powers of a
+    matrix, not its norm, decide how often it is squared (Al-Mohy and Higham, SIAM J. Matrix Anal.
+    Appl. 31, 2009), on the device: the call does not wait.
 
     Examples
     --------
@@ -377,9 +366,7 @@ def expm(x: Array, /) -> Array:
     identity = eye(n, dtype=x.dtype, device=x.device)
     if x.size == 0:
         return x + identity
-    size = greatest(total(magnitude(x), axis=-2), axis=-1)[..., None, None]
-    squarings = ceil(maximum(log2(size / 5.371920351148152), 0.0))
-    squarings = where(size > 2.0**MOST_SQUARINGS, float("nan"), squarings)
+    squarings = _squarings(x)
     a = x / astype(2.0**squarings, x.dtype)
     a2 = matmul(a, a)
     a4 = matmul(a2, a2)
@@ -390,6 +377,37 @@ def expm(x: Array, /) -> Array:
     even = matmul(a6, b[12] * a6 + b[10] * a4 + b[8] * a2)
     even = even + b[6] * a6 + b[4] * a4 + b[2] * a2 + b[0] * identity
     found = solution_of("expm", even - odd, even + odd)
-    for i in range(MOST_SQUARINGS - 2):
+    for i in range(MOST_SQUARINGS):
         found = where(squarings > i, matmul(found, found), found)
     return found
+
+
+def _log_norms(x: Array) -> Array:
+    """The binary logarithms of matrices' 1-norms; the axes of the matrices have one element."""
+    return log2(greatest(total(magnitude(x), axis=-2, keepdims=True), axis=-1, keepdims=True))
+
+
+def _squarings(x: Array) -> Array:
+    """How often each exponential has to be squared, by algorithm 5.1 of Al-Mohy and Higham; NaN for
+    more than `MOST_SQUARINGS` times. The powers are those of matrices of norm 1 at most in float64,
+    which do not overflow; those that underflow ask for no squaring."""
+    norm = _log_norms(x)
+    halvings = astype(where(norm > -inf, ceil(norm), 0.0), "float64")
+    wide = "complex128" if x.dtype.kind == "c" else "float64"
+    b = astype(x, wide) / astype(2.0**halvings, wide)
+    b2 = matmul(b, b)
+    b4 = matmul(b2, b2)
+    b6 = matmul(b2, b4)
+    by_6, by_8 = _log_norms(b6) / 6, _log_norms(matmul(b4, b4)) / 8
+    by_10 = _log_norms(matmul(b4, b6)) / 10
+    size = halvings + minimum(maximum(by_6, by_8), maximum(by_8, by_10))
+    squarings = maximum(ceil(size - log2_of(LARGEST_NORM)), 0.0)
+    # The first term of the backward error, in units of the rounding error.
+    m = magnitude(b)
+    m2 = matmul(m, m)
+    m8 = matmul(matmul(m2, m2), matmul(m2, m2))
+    m27 = matmul(matmul(matmul(m8, m8), m8), matmul(m2, m))
+    error = _log_norms(m27) + 26 * (halvings - squarings) - log2_of(finfo(x.dtype).eps / 2)
+    error = error - where(norm > -inf, norm - halvings, 0.0) - log2_of(comb(26, 13) * factorial(27))
+    squarings = squarings + maximum(ceil(error / 26), 0.0)
+    return astype(where(squarings > MOST_SQUARINGS, float("nan"), squarings), norm.dtype)

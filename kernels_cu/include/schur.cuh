@@ -164,6 +164,35 @@ __device__ inline int reduce_to_triangle(RowMajor<T> h, RowMajor<T> z, int n, bo
     return 0;
 }
 
+// values = the diagonal of the triangle of a real matrix, whose eigenvalues are real, or in pairs of
+// conjugates: rounding errors make them neither. An eigenvalue that is nearest to its own conjugate
+// is real, and so is one whose imaginary part is below the rounding error of the real one; two that
+// are nearest to each other's conjugates are a pair. Distances above `most` change nothing. u has
+// room for n elements.
+template <class T>
+__device__ inline void real_spectrum(RowMajor<T> t, T* u, T* values, int n, RealOf<T> most) {
+    using R = RealOf<T>;
+    for (int i = threadIdx.x; i < n; i += blockDim.x) {
+        T value = conj(t(i, i));
+        int nearest = i;
+        R least = size_of(t(i, i) - value);
+        if (least > most) nearest = -1, least = most;
+        for (int j = 0; j < n; ++j) {
+            R distance = size_of(t(j, j) - value);
+            if (distance < least) least = distance, nearest = j;
+        }
+        u[i] = number<T>(R(nearest));
+    }
+    __syncthreads();
+    for (int i = threadIdx.x; i < n; i += blockDim.x) {
+        int other = int(u[i].re);
+        T value = t(i, i);
+        if (other >= 0 && int(u[other].re) == i) value = (value + conj(t(other, other))) * R(0.5);
+        if (abs(value.im) <= Limits<R>::epsilon * abs(value.re)) value.im = 0;
+        values[i] = value;
+    }
+}
+
 // x has the eigenvectors of the upper triangular t in its columns, a thread's each; nothing
 // overflows, and equal eigenvalues are parted by a rounding error.
 template <class T>
@@ -205,15 +234,18 @@ template <class T, bool SHARED> __device__ inline void eig(const Linalg& args) {
     RowMajor<T> out = {global<T>(args.y) + matrix * count, n};
     Spread all(n);
     R largest = 0;
+    bool imaginary = false;
     for (int i = all.row; i < n; i += all.rows) {
         for (int j = all.column; j < n; j += all.columns) {
             T value = in(i, j);
             largest = maximum(largest, maximum(abs(value.re), abs(value.im)));
+            imaginary |= value.im != 0;
             h(i, j) = value;
             z(i, j) = number<T>(i == j);
         }
     }
     largest = greatest(largest);
+    imaginary = __syncthreads_or(imaginary);
     int failed = !isfinite(largest);
     R scale = power_below(largest);
     if (!failed) {
@@ -229,9 +261,15 @@ template <class T, bool SHARED> __device__ inline void eig(const Linalg& args) {
         fill_with_nan<T>(args.x, matrix, n);
         return fill_with_nan<T>(args.y, matrix, count);
     }
-    for (int i = threadIdx.x; i < n; i += blockDim.x) {
-        global<T>(args.x)[matrix * n + i] = h(i, i) * scale;
+    T* values = global<T>(args.x) + matrix * n;
+    if (imaginary) {
+        for (int i = threadIdx.x; i < n; i += blockDim.x) values[i] = h(i, i);
+    } else {
+        // The vectors are those of the triangle's diagonal.
+        R most = vectors ? R(n) * Limits<R>::epsilon : Limits<R>::largest;
+        real_spectrum(h, u, values, n, most);
     }
+    for (int i = threadIdx.x; i < n; i += blockDim.x) values[i] = values[i] * scale;
     if (!vectors) return;
     solve_triangle(h, x, n, Limits<R>::epsilon * R(2) * sqrt(R(n)));
     for (int i = all.row; i < n; i += all.rows) {

@@ -150,6 +150,22 @@ def test_roots(p):
     np.testing.assert_allclose(found, np.sort_complex(np.roots(p)), atol=1e-10)
 
 
+def test_eigenvalues_of_real_matrices_are_real_or_conjugates(rng):
+    p = np.array([1.0, -6, 11, -6])
+    found = linalg.roots(cyrt.asarray(p)).numpy()
+    np.testing.assert_allclose(sorted(found[found.imag == 0].real), [1, 2, 3], rtol=1e-12)
+    for n in (2, 3, 5, 8, 40):
+        x = normal(rng, (4, n, n))
+        for values, expected in zip(
+            linalg.eigvals(cyrt.asarray(x)).numpy(), np.linalg.eigvals(x), strict=True
+        ):
+            assert (values.imag == 0).sum() == (expected.imag == 0).sum()
+            assert set(values) == set(values.conj())
+    rotation = np.array([[0, -1e-18], [1e-18, 0]])
+    found = np.sort_complex(linalg.eigvals(cyrt.asarray(rotation)).numpy())
+    np.testing.assert_allclose(found, [-1e-18j, 1e-18j], rtol=1e-15)
+
+
 def test_powers_and_products(rng):
     x = normal(rng, (3, 4, 4))
     for n in (-3, -1, 0, 1, 2, 5):
@@ -192,6 +208,18 @@ def test_expm(rng, dtype):
     )
     np.testing.assert_allclose(found[2], series, rtol=1e-3, atol=1e-4)
     assert np.isnan(linalg.expm(cyrt.asarray(np.eye(2) * 1e9)).numpy()).any()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("corner", [1e3, 1e6, 2e7, 1e12])
+def test_expm_of_matrices_that_are_not_normal(dtype, corner):
+    """Only the powers of these matrices tell how large their exponentials are."""
+    found = linalg.expm(cyrt.asarray(np.array([[-1, corner], [0, -2]], dtype))).numpy()
+    expected = [[np.exp(-1), corner * (np.exp(-1) - np.exp(-2))], [0, np.exp(-2)]]
+    np.testing.assert_allclose(found, expected, rtol=10 * np.finfo(dtype).eps)
+    found = linalg.expm(cyrt.asarray(np.array([[0, corner], [0, 0]], dtype))).numpy()
+    np.testing.assert_array_equal(found, np.array([[1, corner], [0, 1]], dtype))
+    assert (linalg.expm(cyrt.zeros((2, 3, 3), dtype)).numpy() == np.eye(3)).all()
 
 
 def test_names_of_the_standard_whose_arguments_differ(rng):
