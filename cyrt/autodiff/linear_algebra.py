@@ -17,7 +17,7 @@ from cyrt import tape
 from cyrt.autodiff.adapting import sum_to
 from cyrt.linalg import factorizations, least_squares, norms
 from cyrt.linalg.blocked import adjoint
-from cyrt.linalg.factorizations import inv, solve, solve_triangular
+from cyrt.linalg.factorizations import inv, inverse_of, solve, solve_triangular
 from cyrt.ndarray import Array
 from cyrt.ops.creation import zeros
 from cyrt.ops.functions import abs as magnitude
@@ -133,7 +133,7 @@ tape.refuse(
 
 
 def _det(g: Array, x: Array, result: Array) -> Array:
-    return (g * result)[..., None, None] * inv(x).mT
+    return (g * result)[..., None, None] * inverse_of("gradient of det", x).mT
 
 
 def _slogdet(g: _Several, x: Array, result: Any) -> Array | None:
@@ -141,7 +141,9 @@ def _slogdet(g: _Several, x: Array, result: Any) -> Array | None:
     if x.dtype.kind == "c" and g[0] is not None:
         turned = imag(g[0] * result[0]) * 1j
         factor = turned if factor is None else factor + turned
-    return None if factor is None else factor[..., None, None] * inv(x).mT
+    if factor is None:
+        return None
+    return factor[..., None, None] * inverse_of("gradient of slogdet", x).mT
 
 
 tape.register(factorizations.det, "x", _det)

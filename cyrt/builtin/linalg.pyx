@@ -57,10 +57,11 @@ cdef unsigned long long failure_word(StreamState* stream) except? 0:
     if stream.explained:
         return 0
     if stream.failure == NULL:
-        buffer = PinnedBuffer(sizeof(unsigned long long), stream.ordinal)
+        buffer = PinnedBuffer(2 * sizeof(unsigned long long), stream.ordinal)
         if stream.failure == NULL:      # a finalizer may have run
             words.append(buffer)
             (<unsigned long long*>buffer.address)[0] = <unsigned long long>NO_FAILURE
+            (<unsigned long long*>buffer.address)[1] = 0
             stream.failure = <unsigned long long*>buffer.address
     return <unsigned long long>stream.failure
 

@@ -4,7 +4,7 @@
 # - A stream's failure word is page-locked memory, which its kernels write and the host reads after
 #   a wait, without a copy: NO_FAILURE, or the number of the call's site in the upper half, and that
 #   of the failed item in the lower half. The least number stays, so that the error does not depend
-#   on the order in which blocks run.
+#   on the order in which blocks run. The word behind it is the number of failures.
 # - A site is a function of cyrt and the line that called it. The parameters of a program that
 #   repeats its calls therefore do not change.
 # - Whatever waits for a value calls `raise_failure` for the streams that it waited for; it raises
@@ -14,15 +14,15 @@ from cyrt.runtime.state cimport StreamState
 
 cdef extern from *:
     """
-    /* The device may write the word at any time. */
-    static inline unsigned long long cyrt_take_failure(unsigned long long* word) {
-        return __atomic_exchange_n(word, ~0ULL, __ATOMIC_ACQ_REL);
+    /* The device may write the words at any time. */
+    static inline unsigned long long cyrt_take(unsigned long long* word, unsigned long long next) {
+        return __atomic_exchange_n(word, next, __ATOMIC_ACQ_REL);
     }
     static inline unsigned long long cyrt_peek(const unsigned long long* word) {
         return __atomic_load_n(word, __ATOMIC_ACQUIRE);
     }
     """
-    unsigned long long cyrt_take_failure(unsigned long long* word) noexcept
+    unsigned long long cyrt_take(unsigned long long* word, unsigned long long next) noexcept
     unsigned long long cyrt_peek(const unsigned long long* word) noexcept
 
 cdef enum:

@@ -104,9 +104,12 @@ cdef long long new_site(Site* site) except -1:
 
 
 cdef int raise_reported(StreamState* stream) except -1:
-    cdef unsigned long long word = cyrt_take_failure(stream.failure)
+    cdef unsigned long long word = cyrt_take(stream.failure, <unsigned long long>NO_FAILURE)
+    cdef unsigned long long count
     if word == <unsigned long long>NO_FAILURE:      # another thread has raised it
         return 0
+    count = cyrt_take(stream.failure + 1, 0)
     function, text, line, _ = sites[word >> 32]
     where = f" (called in {line})" if line else ""
-    raise LinAlgError(f"{function}: {text.format(word & 0xffffffff)}{where}")
+    others = f"; {count - 1} more failed" if count > 1 else ""
+    raise LinAlgError(f"{function}: {text.format(word & 0xffffffff)}{where}{others}")

@@ -178,11 +178,12 @@ template <class T> struct SharedVectors {
 // -- results --------------------------------------------------------------------------------------
 
 // Stores where a matrix failed, or 0. The least number of a failure of the stream is kept: first the
-// call's site counts, then the matrix.
+// call's site counts, then the matrix. The word behind it counts the failures.
 __device__ inline void report(const Linalg& args, int64 matrix, int info) {
     if (threadIdx.x) return;
     if (args.info) args.info[matrix] = info;
     if (info && args.failure) {
+        atomicAdd(args.failure + 1, 1ull);
         atomicMin(args.failure, uint64(args.site) << 32 | uint64(matrix));
     }
 }

@@ -85,6 +85,17 @@ def test_whatever_waits_raises(wait):
     wait()
 
 
+def test_the_error_counts_the_failures_behind_the_first():
+    for _ in range(2):
+        linalg.inv(cyrt.zeros((3, 2, 2)))
+        linalg.cholesky(-cyrt.eye(2))
+        with pytest.raises(linalg.LinAlgError, match=r"inv: matrix 0 is .*; 3 more failed$"):
+            cyrt.synchronize()
+    linalg.inv(cyrt.zeros((2, 2)))
+    with pytest.raises(linalg.LinAlgError, match=r"inv: matrix 0 is [^;]*$"):
+        cyrt.synchronize()
+
+
 @pytest.mark.parametrize("commit", ["", "cyrt.commit()"])
 def test_failures_that_no_call_has_raised_are_printed_at_exit(python, commit):
     done = python(f"""
