@@ -107,7 +107,7 @@ def _without_what_is_always_so(keywords: dict[str, Any]) -> dict[str, Any]:
 
 def _own_function(name: str, called: str) -> Any:
     """Return cyrt's function of a name, which may have dots."""
-    for module in (namespace(), namespace().numpy):
+    for module in (namespace(), namespace().numpy, namespace().linalg):
         found: Any = module
         for part in name.split("."):
             found = getattr(found, part, None)

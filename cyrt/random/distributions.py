@@ -37,16 +37,18 @@ def real_type(dtype: Any, name: str) -> DType:
 
 
 def _shape_advice(value: Any) -> str:
-    return "; the shape goes by name, shape=" if isinstance(value, (tuple, list)) else ""
+    return "; the result's shape goes by name" if isinstance(value, (tuple, list)) else ""
 
 
-def _number(value: Any, name: str, what: str, *, finite: bool = True) -> float:
+def _number(
+    value: Any, name: str, what: str, *, finite: bool = True, expected: str = "a number"
+) -> float:
     refuse_as_number(value, f"{name}: {what}")
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
         raise TypeError(
-            f"{name}: {what}: expected a number, got {show(value)}{_shape_advice(value)}"
+            f"{name}: {what}: expected {expected}, got {show(value)}{_shape_advice(value)}"
         ) from None
     if math.isnan(number) or (finite and math.isinf(number)):
         raise ValueError(f"{name}: {what}: expected a finite number, got {show(value)}")
@@ -55,7 +57,9 @@ def _number(value: Any, name: str, what: str, *, finite: bool = True) -> float:
 
 def parameter(value: Any, name: str, what: str) -> Real:
     """Check a parameter: an Array, or a finite number."""
-    return value if isinstance(value, Array) else _number(value, name, what)
+    if isinstance(value, Array):
+        return value
+    return _number(value, name, what, expected="a number or an Array")
 
 
 def common_shape(name: str, shape: Shape, *parameters: Any) -> tuple[int, ...]:
@@ -68,9 +72,13 @@ def common_shape(name: str, shape: Shape, *parameters: Any) -> tuple[int, ...]:
         return np.broadcast_shapes(*shapes)
     except TypeError:
         raise TypeError(
-            f"{name}: shape: expected an int or a tuple of ints, got {show(shape)}"
+            f"{name}: the result's shape: expected an int or a tuple of ints, got {show(shape)}"
         ) from None
     except ValueError:
+        if any(index(size) < 0 for size in shapes[0]):
+            raise ValueError(
+                f"{name}: the result's shape: expected sizes of 0 or more, got {show(shape)}"
+            ) from None
         raise ValueError(f"{name}: shapes {', '.join(map(str, shapes))} do not broadcast") from None
 
 

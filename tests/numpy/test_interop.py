@@ -225,3 +225,14 @@ def test_numbers_beside_arrays_that_are_keywords(module, name, x):
     for keywords in ({"out": x}, {"where": x > 1}):
         with pytest.raises(TypeError, match=r"unexpected keyword argument|no such argument"):
             getattr(module, name)(*operands, **keywords)
+
+
+def test_numpys_functions_of_polynomials_are_those_of_cyrts_linear_algebra():
+    p = cyrt.asarray([2.0, -6.0, 4.0])
+    found = np.roots(p)
+    assert isinstance(found, cyrt.Array)
+    assert sorted(found.real.tolist()) == pytest.approx([1, 2])
+    x = cyrt.arange(5.0)
+    found = np.polyfit(x, 3 * x + 1, 1)
+    assert isinstance(found, cyrt.Array)
+    assert found.tolist() == pytest.approx([3, 1], rel=1e-5)

@@ -314,6 +314,10 @@ def test_counts_are_constants_and_other_parameters_have_no_gradient():
 def test_what_is_refused():
     for call, message in (
         (lambda: random.gamma(0.0), "gamma: shape: expected more than 0, got 0.0"),
+        (
+            lambda: random.poisson(1.0, -1),
+            "poisson: the result's shape: expected sizes of 0 or more",
+        ),
         (lambda: random.gamma(1.0, -1.0), "gamma: scale: expected 0 or more, got -1.0"),
         (lambda: random.chisquare(-2), "chisquare: df: expected more than 0, got -2.0"),
         (lambda: random.beta(1.0, 0.0), "beta: b: expected more than 0, got 0.0"),
@@ -362,6 +366,10 @@ def test_what_is_refused():
     ):
         with pytest.raises(ValueError, match=message):
             call()
+    with pytest.raises(TypeError, match="gamma: the result's shape: expected an int or a tuple"):
+        random.gamma(1.0, 1.0, 2.5)
+    with pytest.raises(TypeError, match="lam: expected a number or an Array, .* shape goes by name"):
+        random.poisson([1.0, 2.0])
     with pytest.raises(TypeError, match="dtype: expected a real floating type, got int64"):
         random.gamma(1.0, dtype="int64")
     with pytest.raises(TypeError, match="dtype: expected an integer type, got float32"):
