@@ -792,14 +792,26 @@ cdef int launch_on_producer(StreamState* producer, LoadedFunction function,
                            True)
 
 
+cdef inline bint ends_with(const Tensors* kept, const Tensors* tensors) noexcept:
+    """Return whether the tensors that were kept last are these."""
+    cdef int i, first = kept.count - tensors.count
+    if first < 0:
+        return False
+    for i in range(tensors.count):
+        if kept.objects[first + i] != tensors.objects[i]:
+            return False
+    return True
+
+
 cdef bint hold_tensors(Recorder self, const Use* uses, int num_uses, list foreign,
                        const Tensors* tensors) except -1:
     if (self.foreign is None and self.spare_foreign is None) \
             or not has_ranges(self, uses, num_uses):
         return False
-    recordings.reserve_tensors(&self.tensors, tensors.count)
+    if not ends_with(&self.tensors, tensors):
+        recordings.reserve_tensors(&self.tensors, tensors.count)
+        recordings.keep_tensors(&self.tensors, tensors)
     note_foreign(self, foreign)
-    recordings.keep_tensors(&self.tensors, tensors)
     return True
 
 

@@ -4,10 +4,14 @@
 from contextvars import ContextVar
 
 from cpython.contextvars cimport get_value
+from cpython.object cimport PyObject
 
 from cyrt.driver.table cimport disturb
 from cyrt.graph.commit cimport Recorder
 from cyrt.runtime.stream_state cimport thread_number
+
+cdef extern from "Python.h":
+    PyObject* PyTuple_GET_ITEM(tuple items, Py_ssize_t index) noexcept      # borrowed
 
 # The blocks that were open in a context when one was opened or ended there last, outermost first.
 cdef object variable = ContextVar("cyrt.graph.scope", default=())
@@ -53,11 +57,11 @@ cdef int close_scope(Scope scope) except -1:
 cdef void* innermost(Recorder recorder, bint group) noexcept:
     cdef tuple known = get_value(variable)
     cdef Py_ssize_t i = len(known)
-    cdef Scope scope
+    cdef PyObject* scope
     while i > 0:
         i -= 1
-        scope = <Scope>known[i]
-        if scope.recorder is recorder and scope.group == group \
-                and scope.thread == thread_number():
-            return <void*>scope
+        scope = PyTuple_GET_ITEM(known, i)
+        if <void*>(<Scope>scope).recorder == <void*>recorder and (<Scope>scope).group == group \
+                and (<Scope>scope).thread == thread_number():
+            return scope
     return NULL

@@ -6,7 +6,7 @@ from cyrt.dtypes import DTYPES, dtype
 from cyrt.graph.recording cimport Use
 from cyrt.kernels.packing cimport Param
 from cyrt.runtime.dlpack cimport (
-    DLDataType, DLTensor, KDL_BFLOAT, KDL_BOOL, KDL_COMPLEX, KDL_FLOAT, KDL_INT, KDL_UINT,
+    KDL_BFLOAT, KDL_BOOL, KDL_COMPLEX, KDL_FLOAT, KDL_INT, KDL_UINT,
 )
 from cyrt.runtime.interop cimport as_buffer
 from cyrt.runtime.memory cimport (
@@ -17,13 +17,6 @@ from cyrt.runtime.state cimport MANAGED_MEMORY, PINNED_MEMORY, READ, WRITE, Bloc
 
 cdef enum:
     MOST = 0xffffffff
-    CODES = KDL_BOOL + 1
-
-cdef extern from *:
-    bint __builtin_mul_overflow(long long, long long, long long*) noexcept
-
-cdef long long MOST_ELEMENTS = 1ll << 58
-cdef unsigned int[CODES][17] dtype_traits       # by DLPack's code and the bytes of an element
 
 # Indexed by the kind and the itemsize that runtime/interop reports.
 cdef dict type_traits = {
@@ -112,30 +105,6 @@ cdef unsigned int layout_traits(shape, strides, Py_ssize_t itemsize) except? 0xf
                 traits |= READ_ONLY
         itemsize *= count
     return traits
-
-
-cdef bint is_plain(const DLTensor* tensor, size_t* size) noexcept:
-    cdef long long count = 1
-    cdef int i
-    if tensor.ndim < 0 or (tensor.ndim and tensor.shape == NULL) or tensor.dtype.lanes != 1 \
-            or tensor.dtype.bits % 8:
-        return False
-    for i in range(tensor.ndim - 1, -1, -1):
-        if tensor.strides != NULL and tensor.shape[i] != 1 and tensor.strides[i] != count:
-            return False
-        if tensor.shape[i] < 0 or __builtin_mul_overflow(count, tensor.shape[i], &count) \
-                or count > MOST_ELEMENTS:
-            return False
-        if count == 0:
-            break
-    size[0] = <size_t>count * (tensor.dtype.bits // 8)
-    return True
-
-
-cdef unsigned int traits_of_type(const DLDataType* element) noexcept:
-    if element.code < CODES and element.bits <= 128 and element.lanes == 1:
-        return dtype_traits[element.code][element.bits // 8]
-    return OTHER_TYPE
 
 
 cdef int learn_types() except -1:

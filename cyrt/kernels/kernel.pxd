@@ -66,8 +66,18 @@ cdef struct Borrowed:
 cdef inline void begin_borrowing(Borrowed* borrowed) noexcept:
     borrowed.api, borrowed.count = NULL, 0
 # Add a tensor, and return where it is described; NULL: it is none that a kernel can be launched on
-# without further checks. This may run Python code.
-cdef const Described* borrow(PyObject* value, int ordinal, Borrowed* borrowed) except? NULL
+# without further checks, which raise the errors. This may run Python code.
+cdef inline const Described* borrow(PyObject* value, int ordinal,
+                                    Borrowed* borrowed) except? NULL:
+    # A function pointer of a type that raises nothing costs less than a `try`.
+    cdef const Described* found = (<Borrow>borrow_or_raise)(value, ordinal, borrowed)
+    return forget_error() if found == NULL else found
+# Do the same, and raise the errors of its library.
+cdef const Described* borrow_or_raise(PyObject* value, int ordinal,
+                                      Borrowed* borrowed) except? NULL
+ctypedef const Described* (*Borrow)(PyObject*, int, Borrowed*) noexcept
+# Return NULL. An Exception that is set is cleared, and any other one is raised.
+cdef const Described* forget_error() except? NULL
 
 # Put the kernel on the current stream. `borrowed`: tensors among the arguments; no other code has
 # run since they were described. `declared`: what `declared_memory` returns.

@@ -2,6 +2,7 @@
 """A kernel: one function of device code, and ``kernel[grid, block](...)``."""
 
 cimport cython
+from cpython.exc cimport PyErr_Clear, PyErr_ExceptionMatches, PyErr_Occurred
 from cpython.float cimport PyFloat_CheckExact
 from cpython.list cimport PyList_GET_ITEM
 from cpython.long cimport PyLong_CheckExact
@@ -757,14 +758,22 @@ cdef bint replay_launch(Kernel kernel, Recorder encoder, const Geometry* geometr
         and not num_tapes and replay(kernel, encoder.state, geometry, args, False)
 
 
+cdef inline int replay_or_launch(Kernel kernel, StreamState* stream, const Geometry* geometry,
+                                 PyObject** args, Py_ssize_t count, bint taped) except -1:
+    if count == kernel.num_usual:
+        if replay(kernel, stream, geometry, args, taped):
+            return 0
+        if next_call(stream, LAUNCH_ON_TENSORS) != NULL:
+            return borrow_and_replay(kernel, stream, geometry, args, count)
+    return launch_usual(kernel, stream, geometry, args, count, NULL)
+
+
 cdef int launch(Kernel kernel, const Geometry* geometry, PyObject** args,
                 Py_ssize_t count) except -1:
     cdef StreamState* stream = current_state(current_ordinal())
     if num_tapes:
         return launch_taped(kernel, stream, geometry, args, count)
-    if count == kernel.num_usual and replay(kernel, stream, geometry, args, False):
-        return 0
-    return launch_usual(kernel, stream, geometry, args, count, NULL)
+    return replay_or_launch(kernel, stream, geometry, args, count, False)
 
 
 cdef int launch_borrowed(Kernel kernel, const Geometry* geometry, PyObject** args,
@@ -775,6 +784,8 @@ cdef int launch_borrowed(Kernel kernel, const Geometry* geometry, PyObject** arg
     stream = current_state(current_ordinal())
     if recording:
         refuse_arguments(kernel, args, count)
+    if count == kernel.num_usual and replay_on_tensors(kernel, stream, geometry, args, borrowed):
+        return 0
     return launch_usual(kernel, stream, geometry, args, count, borrowed)
 
 
@@ -789,9 +800,7 @@ cdef int launch_taped(Kernel kernel, StreamState* stream, const Geometry* geomet
     """Launch a kernel while a tape exists."""
     if recording:
         refuse_arguments(kernel, args, count)
-    if count == kernel.num_usual and replay(kernel, stream, geometry, args, True):
-        return 0
-    return launch_usual(kernel, stream, geometry, args, count, NULL)
+    return replay_or_launch(kernel, stream, geometry, args, count, True)
 
 
 cdef int launch_usual(Kernel kernel, StreamState* stream, const Geometry* geometry,
@@ -806,14 +815,16 @@ cdef int launch_usual(Kernel kernel, StreamState* stream, const Geometry* geomet
         return launch_any(kernel, geometry, args, count, None)
     if borrowed != NULL or begins_with_other(kernel, args) \
             or not pack_usual(kernel, stream.ordinal, args, blob, uses, &num_uses):
-        return launch_on_tensors(kernel, geometry, stream, function, args, count, borrowed)
+        return launch_on_tensors(kernel, encoder_of(stream), function, geometry, args, count,
+                                 borrowed)
     if kernel.num_ranges:
         add_ranges(kernel, blob, uses, num_uses)
     return record_kernel(encoder_of(stream), function, geometry, blob, uses, num_uses, None,
                          False, 0, NULL, NULL)
 
 
-cdef const Described* borrow(PyObject* value, int ordinal, Borrowed* borrowed) except? NULL:
+cdef const Described* borrow_or_raise(PyObject* value, int ordinal,
+                                      Borrowed* borrowed) except? NULL:
     cdef const Producer* producer = producer_of(value)
     cdef const DLPackExchangeAPI* api = producer.api
     cdef Described* described = &borrowed.described[borrowed.count]
@@ -836,19 +847,23 @@ cdef const Described* borrow(PyObject* value, int ordinal, Borrowed* borrowed) e
     return described
 
 
-cdef bint borrow_all(Kernel kernel, int ordinal, PyObject** args, Borrowed* borrowed) except -1:
+cdef const Described* forget_error() except? NULL:
+    if PyErr_Occurred() != NULL and PyErr_ExceptionMatches(Exception):
+        PyErr_Clear()
+    return NULL         # an exception that is still set is raised
+
+
+cdef inline bint borrow_all(Kernel kernel, int ordinal, PyObject** args,
+                            Borrowed* borrowed) except -1:
     """Add the arguments that are passed as pointers, except arrays of cyrt. Return False if one of
     them is no tensor that can be packed."""
     cdef int i
     begin_borrowing(borrowed)
-    try:
-        for i in range(kernel.num_params):
-            if kernel.params[i].code == POINTER \
-                    and <void*>Py_TYPE(<object>args[i]) != array_type \
-                    and borrow(args[i], ordinal, borrowed) == NULL:
-                return False
-    except Exception:
-        return False        # the general way raises the error, with the argument's place
+    for i in range(kernel.num_params):
+        if kernel.params[i].code == POINTER \
+                and <void*>Py_TYPE(<object>args[i]) != array_type \
+                and borrow(args[i], ordinal, borrowed) == NULL:
+            return False
     return True
 
 
@@ -912,18 +927,21 @@ cdef inline bint pack_same_tensor(const Param* param, const Described* tensor, c
     return True
 
 
-cdef bint replay_on_tensors(Kernel kernel, Recorder encoder, const Geometry* geometry,
+cdef bint replay_on_tensors(Kernel kernel, StreamState* stream, const Geometry* geometry,
                             PyObject** args, const Borrowed* borrowed) except -1:
     """Do the same as `replay` for arguments that include tensors of other libraries."""
     cdef list foreign = memory_on(borrowed.home)    # may create objects
-    cdef StreamState* stream = encoder.state
     cdef Node* node = next_launch(kernel, stream, geometry, LAUNCH_ON_TENSORS)
     cdef const Param* param = kernel.params
+    cdef Recorder encoder
     cdef Tensors tensors
     cdef char* blob
     cdef Use* uses
     cdef int i, num_uses, count = 0
-    if node == NULL or stream.encoder != <void*>encoder:    # other code may have closed it
+    if node == NULL:
+        return False
+    encoder = <Recorder>stream.encoder
+    if not is_deferred(encoder) or is_captured(borrowed.home):
         return False
     blob = <char*>params_of(stream, node)
     uses = uses_of(stream, node)
@@ -955,21 +973,29 @@ cdef bint replay_on_tensors(Kernel kernel, Recorder encoder, const Geometry* geo
     return True
 
 
-cdef int launch_on_tensors(Kernel kernel, const Geometry* geometry, StreamState* stream,
-                           LoadedFunction function, PyObject** args, Py_ssize_t count,
-                           Borrowed* borrowed) except -1:
+cdef int borrow_and_replay(Kernel kernel, StreamState* stream, const Geometry* geometry,
+                           PyObject** args, Py_ssize_t count) except -1:
+    """Replay a launch on tensors if it is the next call of a script, and launch it otherwise."""
+    cdef Borrowed borrowed
+    if not borrow_all(kernel, stream.ordinal, args, &borrowed):
+        return launch_any(kernel, geometry, args, count, None)
+    if borrowed.count == 0:
+        return launch_usual(kernel, stream, geometry, args, count, NULL)
+    if replay_on_tensors(kernel, stream, geometry, args, &borrowed):
+        return 0
+    return launch_usual(kernel, stream, geometry, args, count, &borrowed)
+
+
+cdef int launch_on_tensors(Kernel kernel, Recorder encoder, LoadedFunction function,
+                           const Geometry* geometry, PyObject** args, Py_ssize_t count,
+                           const Borrowed* borrowed) except -1:
     """Launch on arguments that may include tensors of other libraries: inside a block that defers
     them, with the batch; otherwise immediately, on the stream on which their library works."""
-    cdef Recorder encoder = encoder_of(stream)
     cdef Borrowed own
     if borrowed == NULL:
-        borrowed = &own
-        if not borrow_all(kernel, stream.ordinal, args, borrowed) or borrowed.count == 0:
+        if not borrow_all(kernel, encoder.state.ordinal, args, &own) or own.count == 0:
             return launch_any(kernel, geometry, args, count, None)
-    if next_call(stream, LAUNCH_ON_TENSORS) != NULL and is_deferred(encoder) \
-            and not is_captured(borrowed.home) \
-            and replay_on_tensors(kernel, encoder, geometry, args, borrowed):
-        return 0
+        borrowed = &own
     return record_on_tensors(kernel, encoder, function, geometry, args, count, borrowed)
 
 

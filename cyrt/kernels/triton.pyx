@@ -1,4 +1,5 @@
 # cython: freethreading_compatible=False
+# cython: cdivision=True
 """Triton's kernels: ``kernel[grid](*args)``, compiled once for each specialisation.
 
 A specialisation of Triton consists of a *form* of each argument, which has 2 bits. The lower bit
@@ -7,7 +8,7 @@ constant of the code: the integer 1, or None.
 """
 
 cimport cython
-from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
+from cpython.long cimport PyLong_CheckExact
 from cpython.object cimport PyObject
 
 from cyrt.driver.cuda cimport CUdeviceptr
@@ -23,7 +24,7 @@ from cyrt.kernels.vectorcall cimport (
     Py_TYPE, PySequence_Fast_ITEMS, PyVectorcall_NARGS, Vectorcall, offer_vectorcall,
 )
 from cyrt.runtime.device cimport Device, current_ordinal
-from cyrt.runtime.integers cimport as_int
+from cyrt.runtime.integers cimport as_int, read_long
 from cyrt.runtime.interop cimport as_buffer
 from cyrt.runtime.memory cimport Memory, array_type
 
@@ -42,6 +43,12 @@ cdef enum:
     BY_VALUE = 8
 
 ctypedef unsigned long long[2] Forms
+
+cdef inline int form_at(const unsigned long long* forms, int i) noexcept:
+    return forms[<unsigned int>i >> 5] >> (2 * i & 63) & 3
+
+cdef inline void add_form(unsigned long long* forms, int i, int form) noexcept:
+    forms[<unsigned int>i >> 5] |= <unsigned long long>form << (2 * i & 63)
 
 
 @cython.final
@@ -156,7 +163,7 @@ cdef class TritonKernel:
             if source.by_value[i]:
                 self.traits[i] |= BY_VALUE
             if self.compiled and source.by_alignment[i]:
-                self.required[i // 32] |= <unsigned long long>MULTIPLE << 2 * (i % 32)
+                add_form(self.required, i, MULTIPLE)
         self.source = source
         if self.compiled:
             self.last = variant_of(self, current_ordinal(), self.required)
@@ -187,17 +194,17 @@ cdef class TritonKernel:
         cdef Geometry geometry
         cdef Borrowed borrowed
         cdef Variant variant
+        cdef PyObject** passed
         cdef Py_ssize_t i, count
         if block is not None or smem != 0:
             raise TypeError(f"add_kernel: {self.name}: expected None as block, and no smem: Triton "
                             f"has chosen both; got {block!r} and {smem!r}")
         read_grid(self, grid)
         values = argument_tuple(self.name, args)
-        count = len(values)
-        variant = choose(self, ordinal, self.grid, PySequence_Fast_ITEMS(values), &count, kept,
-                         &geometry, &borrowed)
+        passed, count = PySequence_Fast_ITEMS(values), len(values)
+        variant = choose(self, ordinal, self.grid, &passed, &count, kept, &geometry, &borrowed)
         return (variant.kernel, triple(geometry.grid), triple(geometry.block), geometry.smem,
-                tuple([<object>kept[i] for i in range(count)]))
+                tuple([<object>passed[i] for i in range(count)]))
 
     def __call__(self, *args, **keywords):
         raise TypeError(f"{self.name}: a launch is written kernel[grid](*args)")
@@ -269,33 +276,26 @@ cdef inline int form_of_address(unsigned char traits, CUdeviceptr address) noexc
     return MULTIPLE if address % DIVISOR == 0 and traits & BY_ALIGNMENT else GENERAL
 
 
-cdef int form_of_tensor(unsigned char traits, PyObject* value, int ordinal,
-                        Borrowed* borrowed) except -1:
+cdef inline int form_of_tensor(unsigned char traits, PyObject* value, int ordinal,
+                               Borrowed* borrowed) except -1:
     """The form of an object that is not an array, passed as a pointer."""
-    cdef const Described* tensor = NULL
-    try:
-        tensor = borrow(value, ordinal, borrowed)
-    except Exception:
-        pass                # the launch raises the error, with the argument's place
+    cdef const Described* tensor = borrow(value, ordinal, borrowed)
     return slow_form(traits, <object>value) if tensor == NULL \
         else form_of_address(traits, tensor.address)
 
 
 cdef inline int form_of(unsigned char traits, PyObject* value, int ordinal,
                         Borrowed* borrowed) except -1:
-    cdef long long number
-    cdef int overflow = 0
+    cdef long number
     if traits & IS_POINTER:
         if <void*>Py_TYPE(<object>value) == array_type:
             return form_of_address(traits, (<Memory>value).address)
         return form_of_tensor(traits, value, ordinal, borrowed)
     elif not traits & IS_INTEGER:
         return GENERAL
-    elif PyLong_CheckExact(<object>value):
-        number = PyLong_AsLongLongAndOverflow(<object>value, &overflow)
-        if not overflow:
-            return ONE if number == 1 and traits & BY_VALUE \
-                else MULTIPLE if number % DIVISOR == 0 and traits & BY_ALIGNMENT else GENERAL
+    elif PyLong_CheckExact(<object>value) and read_long(value, &number):
+        return ONE if number == 1 and traits & BY_VALUE \
+            else MULTIPLE if number % DIVISOR == 0 and traits & BY_ALIGNMENT else GENERAL
     return slow_form(traits, <object>value)
 
 
@@ -304,7 +304,7 @@ cdef int refuse_forms(TritonKernel kernel, PyObject** args, const unsigned long 
     """Raise the error for an argument without a property on which a compiled kernel relies."""
     cdef int i
     for i in range(kernel.num_params):
-        if (kernel.required[i // 32] & ~forms[i // 32]) >> 2 * (i % 32) & MULTIPLE:
+        if form_at(kernel.required, i) & ~form_at(forms, i) & MULTIPLE:
             pointer = kernel.traits[i] & IS_POINTER
             value = address_of(<object>args[i]) if pointer else <object>args[i]
             raise ValueError(
@@ -328,7 +328,7 @@ cdef Variant variant_of(TritonKernel kernel, int ordinal, const unsigned long lo
         return variant
     device = Device(ordinal)
     code = kernel.source.code_for(
-        bytes([forms[i // 32] >> 2 * (i % 32) & 3 for i in range(kernel.num_params)]),
+        bytes([form_at(forms, i) for i in range(kernel.num_params)]),
         device.compute_capability, device.emulated)
     made = Variant.__new__(Variant)
     made.kernel = code.load()
@@ -345,15 +345,16 @@ cdef Variant variant_of(TritonKernel kernel, int ordinal, const unsigned long lo
     return kernel.found.setdefault(key, made)
 
 
-cdef Variant choose(TritonKernel kernel, int ordinal, const unsigned int* grid, PyObject** args,
-                    Py_ssize_t* count, PyObject** kept, Geometry* geometry,
-                    Borrowed* borrowed):
-    """Return the variant for these arguments, and set the geometry of its launch. `kept` receives
-    the arguments that are not constants of its code, `count` their number, and `borrowed` the
-    tensors among them."""
+cdef inline Variant choose(TritonKernel kernel, int ordinal, const unsigned int* grid,
+                           PyObject*** args, Py_ssize_t* count, PyObject** kept,
+                           Geometry* geometry, Borrowed* borrowed):
+    """Return the variant for these arguments, and set the geometry of its launch. `borrowed`
+    receives the tensors among them. If some are constants of its code, `kept` receives the others,
+    and `args` and `count` are set to these."""
     cdef Variant variant = kernel.last
+    cdef PyObject** given = args[0]
     cdef Forms forms
-    cdef int i
+    cdef int i, form, constants = 0
     if count[0] != kernel.num_params:
         raise TypeError(f"{kernel.name}: expected {kernel.num_params} "
                         f"argument{'' if kernel.num_params == 1 else 's'}, got {count[0]}\n"
@@ -361,11 +362,12 @@ cdef Variant choose(TritonKernel kernel, int ordinal, const unsigned int* grid, 
     forms = [0, 0]
     begin_borrowing(borrowed)
     for i in range(kernel.num_params):
-        forms[i // 32] |= <unsigned long long>form_of(
-            kernel.traits[i], args[i], ordinal, borrowed) << 2 * (i % 32)
+        form = form_of(kernel.traits[i], given[i], ordinal, borrowed)
+        add_form(forms, i, form)
+        constants |= form & ONE
     if kernel.compiled:
         if kernel.required[0] & ~forms[0] or kernel.required[1] & ~forms[1]:
-            refuse_forms(kernel, args, forms)
+            refuse_forms(kernel, given, forms)
         if variant.ordinal != ordinal:
             kernel.last = variant = variant_of(kernel, ordinal, forms)
             begin_borrowing(borrowed)       # other code has run
@@ -377,11 +379,12 @@ cdef Variant choose(TritonKernel kernel, int ordinal, const unsigned int* grid, 
     # A grid that is too large is refused by its size, which must not overflow.
     geometry.grid = [<unsigned int>min(<unsigned long long>grid[0] * variant.ctas,
                                        <unsigned long long>0xffffffff), grid[1], grid[2]]
-    count[0] = 0
-    for i in range(kernel.num_params):
-        if kernel.compiled or not forms[i // 32] >> 2 * (i % 32) & ONE:
-            kept[count[0]] = args[i]
-            count[0] += 1
+    if constants and not kernel.compiled:
+        args[0], count[0] = kept, 0
+        for i in range(kernel.num_params):
+            if not form_at(forms, i) & ONE:
+                kept[count[0]] = given[i]
+                count[0] += 1
     return variant
 
 
@@ -390,8 +393,8 @@ cdef int launch_variant(TritonLaunch self, PyObject** args, Py_ssize_t count,
     cdef PyObject* kept[MOST_ARGUMENTS]
     cdef Geometry geometry
     cdef Borrowed borrowed
-    cdef Variant variant = choose(self.kernel, current_ordinal(), self.grid, args, &count, kept,
+    cdef Variant variant = choose(self.kernel, current_ordinal(), self.grid, &args, &count, kept,
                                   &geometry, &borrowed)
     if declared is None:
-        return launch_borrowed(variant.kernel, &geometry, kept, count, &borrowed)
-    return launch_any(variant.kernel, &geometry, kept, count, declared)
+        return launch_borrowed(variant.kernel, &geometry, args, count, &borrowed)
+    return launch_any(variant.kernel, &geometry, args, count, declared)

@@ -12,6 +12,8 @@
 from cpython.object cimport PyObject, PyTypeObject
 
 from cyrt.driver.cuda cimport CUdeviceptr
+from cyrt.driver.table cimport MAX_DEVICES
+from cyrt.runtime.device cimport contexts
 from cyrt.runtime.dlpack cimport DLPackExchangeAPI, DLTensor
 from cyrt.runtime.state cimport Block, StreamState
 
@@ -50,8 +52,25 @@ cdef const Producer* find_producer(PyObject* value) except NULL
 cdef int describe(const Producer* producer, PyObject* value, DLTensor* tensor) except -1
 # Return the state of the library's current stream on a device.
 cdef StreamState* work_stream(const DLPackExchangeAPI* api, int ordinal) except NULL
+cdef enum:
+    ENTRIES = 1024          # most blocks of tensors on a device that are kept
+
+cdef Known* known[MAX_DEVICES]      # hash tables; NULL: none yet
+# Return where the search for the entry of an address begins.
+cdef inline unsigned int first_entry(CUdeviceptr address) noexcept:
+    return <unsigned int>(((address >> 4) * 0x9E3779B97F4A7C15ull) >> 54)
 # Return the entry of a tensor's memory, or NULL: more is in use than is kept.
-cdef Known* known_memory(int ordinal, CUdeviceptr address, size_t size,
+cdef inline Known* known_memory(int ordinal, CUdeviceptr address, size_t size,
+                                StreamState* home) except? NULL:
+    cdef Known* entry = known[ordinal]
+    if entry != NULL:
+        entry += first_entry(address)
+        if entry.address == address and entry.size == size and entry.block != NULL \
+                and entry.block.epoch == contexts[ordinal].epoch and not entry.block.poison:
+            entry.block.home = home
+            return entry
+    return search_known(ordinal, address, size, home)
+cdef Known* search_known(int ordinal, CUdeviceptr address, size_t size,
                          StreamState* home) except? NULL
 # Return a list of one Buffer, which no memory has, that stands for all memory on which the library
 # works on a stream. It is never changed.

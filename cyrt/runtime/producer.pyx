@@ -53,13 +53,11 @@ cdef extern from *:
 cdef enum:
     TYPES = 64              # most types that are known at once
     NEIGHBOURS = 8          # most entries that a search looks at
-    ENTRIES = 1024          # most blocks of tensors on a device that are kept
     DL_MAJOR = 1
 
 cdef Producer[TYPES] producers
 last_producer = &producers[0]       # its type is NULL until a type is known
 cdef unsigned int next_type         # where a type is replaced next
-cdef Known* known[MAX_DEVICES]      # hash tables; NULL: none yet
 cdef unsigned int next_entry
 # The stream that a library's handle named last on each device.
 cdef StreamState* last_stream[MAX_DEVICES]
@@ -132,7 +130,7 @@ cdef const Producer* find_producer(PyObject* value) except NULL:
     return last_producer
 
 
-cdef bint answers_yes(const Question* question, PyObject* value) except -1:
+cdef inline bint answers_yes(const Question* question, PyObject* value) except -1:
     if question.name == NULL:
         return False
     if question.function != NULL:
@@ -145,15 +143,16 @@ cdef int refuse_tensor(PyObject* value, str why) except -1:
     raise ValueError(f"memory: {type(<object>value).__name__} does not hand it out: it {why}")
 
 
-cdef bint may_be_negated(const DLTensor* tensor) noexcept:
+cdef inline bint may_be_negated(const DLTensor* tensor) noexcept:
     """Return whether a tensor may be negated when it is read: it is then the imaginary part of a
     conjugated tensor, so each step to another element is even."""
-    cdef int i
+    cdef int i = tensor.ndim
     if tensor.dtype.code == KDL_COMPLEX or tensor.shape == NULL:
         return True
-    for i in range(tensor.ndim - 1, -1, -1):
+    while i > 0:
+        i -= 1
         if tensor.shape[i] != 1:
-            return tensor.strides != NULL and tensor.strides[i] % 2 == 0
+            return tensor.strides != NULL and tensor.strides[i] & 1 == 0
     return True
 
 
@@ -162,10 +161,17 @@ cdef int describe(const Producer* producer, PyObject* value, DLTensor* tensor) e
         refuse_tensor(value, "requires a gradient, which is not computed here; pass x.detach()")
     if producer.api.dltensor_from_py_object(<void*>value, tensor) != 0:
         refuse_undescribed(value)
+    if tensor.dtype.code >= KDL_FLOAT and may_be_negated(tensor):
+        refuse_changed(producer, value, tensor)
+    return 0
+
+
+cdef int refuse_changed(const Producer* producer, PyObject* value,
+                        const DLTensor* tensor) except -1:
+    """Raise ValueError for a tensor that is conjugated or negated."""
     if tensor.dtype.code == KDL_COMPLEX and answers_yes(&producer.is_conj, value):
         refuse_tensor(value, "is conjugated when it is read; pass x.resolve_conj()")
-    if tensor.dtype.code >= KDL_FLOAT and may_be_negated(tensor) \
-            and answers_yes(&producer.is_neg, value):
+    if answers_yes(&producer.is_neg, value):
         refuse_tensor(value, "is negated when it is read; pass x.resolve_neg()")
     return 0
 
@@ -221,7 +227,7 @@ cdef int give(Known* entry, int ordinal, CUdeviceptr address, size_t size,
     return 0
 
 
-cdef Known* known_memory(int ordinal, CUdeviceptr address, size_t size,
+cdef Known* search_known(int ordinal, CUdeviceptr address, size_t size,
                          StreamState* home) except? NULL:
     cdef Known* table = known[ordinal]
     cdef Known* entry
@@ -231,7 +237,7 @@ cdef Known* known_memory(int ordinal, CUdeviceptr address, size_t size,
         table = known[ordinal] = <Known*>calloc(ENTRIES, sizeof(Known))
         if table == NULL:
             raise MemoryError()
-    first = <unsigned int>(((address >> 4) * 0x9E3779B97F4A7C15ull) >> 54)
+    first = first_entry(address)
     for i in range(first, first + NEIGHBOURS):
         entry = &table[i % ENTRIES]
         if entry.address == address and entry.size == size and entry.block != NULL \

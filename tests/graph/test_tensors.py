@@ -393,6 +393,28 @@ def test_library_that_fails(module, library, what):
         module["axpb"][1, N](cls(library), 1.0, 1.0, N)
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt, AttributeError])
+def test_exception_while_a_tensor_is_described(module, library, error):
+    raised = []
+
+    class Raising(Tensor):
+        @property
+        def requires_grad(self):
+            if not raised:
+                raised.append(error)
+                raise error
+            return False
+
+    tensor = Raising(library)
+    if error is KeyboardInterrupt:
+        with pytest.raises(KeyboardInterrupt):
+            module["axpb"][1, N](tensor, 1.0, 1.0, N)
+    else:  # the general way describes the tensor once more
+        module["axpb"][1, N](tensor, 1.0, 1.0, N)
+    assert raised == [error]
+    assert (tensor.values() == (error is AttributeError)).all()
+
+
 class OtherType:
     """A type whose offer is not understood, with the older protocol."""
 
@@ -623,6 +645,22 @@ def test_batches_on_tensors_are_replayed(module, library, side, calls):
     assert (x.values() == expected).all()
     assert (y.values() == total).all()
     assert (own.numpy() == 130).all()
+
+
+@only_replay
+def test_replayed_launches_on_the_same_tensor_refer_to_it_once(module, library, fresh_stream):
+    x = Tensor(library)
+    before, counts = sys.getrefcount(x), []
+
+    def work():
+        for _ in range(10):
+            module["axpb"][1, N](x, 1.0, 1.0, N)
+        counts.append(sys.getrefcount(x) - before)
+
+    assert replayed(12, work)[-1] >= 9
+    assert (counts[0], counts[-1]) == (10, 1)
+    assert sys.getrefcount(x) == before
+    assert (x.values() == 120).all()
 
 
 @only_replay
