@@ -2,7 +2,8 @@
 call, beside a loop of the driver's cuLaunchKernel in C and the libraries' own launches, in one run.
 
 Each time is the median of loops of 200 calls; before and after each the device is waited for. The
-note has the least. Inside ``batch()``, 200 calls are two graphs, and 100 are one.
+note has the least, the median of the processor's time of the calling thread, which has no waits,
+and the share of replayed operations. Inside ``batch()``, 200 calls are two graphs, and 100 are one.
 Libraries that are not installed, or that have no GPU, have no rows.
 """
 
@@ -37,6 +38,7 @@ else:  # Triton looks names up in the module
 
 
 CALLS, FEW_CALLS, LOOPS = 200, 100, 21
+WARM = 4  # loops until batches are replayed
 GRID, BLOCK, N = 4, 256, 1024
 SOURCE = """
 extern "C" __global__ void add_one(const float* x, float* y, int n) {
@@ -58,14 +60,24 @@ def _time(session: Session, loop: Callable[[int], Any], calls: int = CALLS) -> d
     if session.small:
         loop(2)
         return {}
-    times = []
-    for _ in range(LOOPS + 1):
+    encoder = cyrt.current_encoder()
+    times, processor = [], []
+    for i in range(LOOPS + 1):
         _wait(session.libraries)
-        begin = time.perf_counter()
+        if i == WARM:
+            before = encoder.stats()
+        used, begin = time.thread_time(), time.perf_counter()
         loop(calls)
         times.append(1e6 * (time.perf_counter() - begin) / calls)
+        processor.append(1e6 * (time.thread_time() - used) / calls)
         _wait(session.libraries)
-    return _summary(times[1:])
+    found = _summary(times[1:])
+    found["note"] += f", processor {statistics.median(processor[1:]):.2f}"
+    after = encoder.stats()
+    if operations := after["operations"] - before["operations"]:
+        replayed = after["replayed"] - before["replayed"]
+        found["note"] += f", {100 * replayed / operations:.0f} % replayed"
+    return found
 
 
 def _summary(times: list[float]) -> dict[str, Any]:
@@ -209,13 +221,14 @@ def _triton_rows(session: Session) -> Iterator[Row]:
         triton_add_one, signature="*kfp32, *fp32, i32", constants={"B": BLOCK}
     )
     own, out = cyrt.arange(N, dtype="float32"), cyrt.zeros(N)
-    for what, source, target in (
-        ("on cyrt's arrays", own, out),
-        ("on tensors, outside of batch()", x, y.zero_()),
-        ("on tensors, inside batch()", x, y.zero_()),
+    for what, source, target, calls in (
+        ("on cyrt's arrays", own, out, CALLS),
+        ("on tensors, outside of batch()", x, y.zero_(), CALLS),
+        ("on tensors, inside batch()", x, y.zero_(), CALLS),
+        ("on tensors, inside batch(), one graph", x, y.zero_(), FEW_CALLS),
     ):
         loop = _launch(kernel, (GRID,), source, target)
-        took = _time(session, _batch(loop) if "inside" in what else loop)
+        took = _time(session, _batch(loop) if "inside" in what else loop, calls)
         host = target.numpy() if isinstance(target, cyrt.Array) else target.cpu().numpy()
         np.testing.assert_array_equal(host, np.arange(1, N + 1, dtype=np.float32))
         yield Row("Kernel.from_triton", what, **took)
