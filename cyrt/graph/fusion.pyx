@@ -347,7 +347,7 @@ cdef class Fusion(Execs):
         cdef const Recording* original = self.original
         cdef const UsedMemory* memory
         cdef const Node* node
-        cdef const Geometry* geometry
+        cdef Geometry* geometry
         cdef const Use* use
         cdef int i, u
         found = []

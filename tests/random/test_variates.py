@@ -368,7 +368,9 @@ def test_what_is_refused():
             call()
     with pytest.raises(TypeError, match="gamma: the result's shape: expected an int or a tuple"):
         random.gamma(1.0, 1.0, 2.5)
-    with pytest.raises(TypeError, match="lam: expected a number or an Array, .* shape goes by name"):
+    with pytest.raises(
+        TypeError, match="lam: expected a number or an Array, .* shape goes by name"
+    ):
         random.poisson([1.0, 2.0])
     with pytest.raises(TypeError, match="dtype: expected a real floating type, got int64"):
         random.gamma(1.0, dtype="int64")
