@@ -40,11 +40,12 @@ def k():
         (lambda x: x.reshape(None), "shape: expected an int or a tuple of ints, got NoneType"),
         (
             lambda x: cyrt.random.normal((3, 4)),
-            "normal: loc: expected a number, got (3, 4); the shape goes by name, shape=",
+            "normal: loc: expected a number or an Array, got (3, 4); "
+            "the result's shape goes by name",
         ),
         (
             lambda x: cyrt.random.randint((3,)),
-            "randint: high: expected an int, got (3,); the shape goes by name, shape=",
+            "randint: high: expected an int, got (3,); the result's shape goes by name",
         ),
         (lambda x: cyrt.Stream(priority="a"), "Stream: priority: expected an int, got str"),
     ],
