@@ -63,7 +63,7 @@ def translate(tasks: list[tuple[Any, ...]], sources: list[str]) -> None:
 
     needs = {source: set(declarations(source)) for source in sources}
     users = Counter(name for names in needs.values() for name in names)
-    # What a declaration cimports itself has at least as many users, and comes first.
+    # A declaration that another one cimports has at least as many users, so it comes first.
     common = [name for name, _ in sorted(users.items(), key=lambda item: (-item[1], item[0]))]
 
     def number_shared(task: tuple[Any, ...]) -> int:

@@ -53,8 +53,9 @@ cdef inline long long ceiling(long long n, long long of) noexcept:
 cdef int record_launch(Recorder encoder, const Launch* launch, const void* params,
                        const Operand* operands, int count, unsigned int writes) except -1
 # Record a launch of a kernel that writes operand 0, and can load `num_weights` operands, from
-# `weights` on, before it waits for its dependencies. It does so if the 32-bit word at offset `word`
-# of its parameters is 1: the word is 0, and the recorder sets it (see graph/early).
+# `weights` on, before it waits for its dependencies. The kernel loads them early if the 32-bit word
+# at offset `word` of its parameters is 1. The caller passes 0, and the recorder sets the word
+# (see graph/early).
 cdef int record_launch_of_weights(Recorder encoder, const Launch* launch, const void* params,
                                   const Operand* operands, int count, int weights,
                                   int num_weights, size_t word) except -1

@@ -21,7 +21,7 @@ from cyrt.runtime.state cimport StreamState
 
 cdef enum:
     SAMPLES = 8                 # nodes that are hashed to estimate how many of all nodes are equal
-    MOST_ATTRIBUTES = 2         # of a launch of a kernel
+    MOST_ATTRIBUTES = 2         # the most attributes that the launch of a kernel has
 
 # A summary of the parameters and geometry of all nodes.
 cdef struct Contents:
